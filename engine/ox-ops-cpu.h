@@ -1,0 +1,47 @@
+/* What the two halves of the CPU table share: weights (ox-ops-cpu-weights.c) and computing (ox-ops-cpu.c).
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include "ox-ops.h"
+
+typedef struct {
+  OxOps base;
+  const OxKernels *kernels;
+  OxPool *pool;
+  OxPrecision precision;
+
+  GCancellable *cancellable; /* of the running computation, borrowed */
+  gint failed;               /* atomic: operations do nothing any more */
+  GMutex error_lock;
+  GError *error; /* the first one */
+
+  /* Scratch that grows to what the largest call needs. */
+  guint8 *quantized; /* activation rows in OX_ACTIVATION_Q8 */
+  gsize quantized_bytes;
+  float *attention_scratch; /* one part a worker */
+  gsize attention_floats;
+} OxOpsCpu;
+
+struct _OxMatrix {
+  OxPackedMatrix packed;
+};
+
+struct _OxVector {
+  float *data;
+  gsize n;
+};
+
+struct _OxEmbedding {
+  OxTensorInfo tensor; /* name and file kept alive below */
+  OxFile *file;
+  guint64 row_bytes;
+};
+
+/* 64-byte aligned; OX_ERROR_NO_MEMORY naming @what when there is not enough. Freed with free(). */
+gpointer ox_cpu_alloc (gsize bytes, const char *what, GError **error);
+/* Keeps the first error and makes the rest of the computation a no-op. Takes @error. Any thread. */
+void ox_ops_cpu_fail (OxOpsCpu *self, GError *error);
+
+void ox_ops_cpu_init_weights (OxOpsCpu *self);

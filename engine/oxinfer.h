@@ -1,0 +1,335 @@
+/* Oxinfer's inference engine: language models on the user's own computer.
+ *
+ * A program makes a model (ox_model_load), a session on it (ox_session_new), fills a chat (ox_chat_append) and calls
+ * ox_session_generate(), which blocks and hands out text through a callback. See engine/examples/hello.c.
+ *
+ * Rules that hold everywhere here:
+ *  - Calls block. A call that can take over 50 ms takes a GCancellable, which is obeyed within 100 ms, and most a progress callback.
+ *  - Errors are GErrors of OX_ERROR, or G_IO_ERROR_CANCELLED; a message names the file, the field and what was expected.
+ *  - Nothing prints, exits or asserts on input. Models and tokenizers are immutable and may be shared by threads; a session
+ *    belongs to one thread at a time.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include <gio/gio.h>
+
+G_BEGIN_DECLS
+
+/* ---- Errors --------------------------------------------------------------------------------------------------- */
+
+#define OX_ERROR (ox_error_quark ())
+GQuark ox_error_quark (void);
+
+/**
+ * OxError:
+ * @OX_ERROR_NOT_FOUND: no such file or folder, or a file that a model needs is missing
+ * @OX_ERROR_IO: the file system failed
+ * @OX_ERROR_DAMAGED: a file breaks the rules of its format
+ * @OX_ERROR_UNSUPPORTED: well-formed, but of a kind that this version cannot run
+ * @OX_ERROR_NO_MEMORY: it does not fit in memory
+ * @OX_ERROR_CONTEXT_FULL: the conversation is longer than the model's context
+ * @OX_ERROR_INVALID: the caller asked for something that makes no sense
+ * @OX_ERROR_NUMERIC: the network produced values that are not finite
+ */
+typedef enum {
+  OX_ERROR_NOT_FOUND,
+  OX_ERROR_IO,
+  OX_ERROR_DAMAGED,
+  OX_ERROR_UNSUPPORTED,
+  OX_ERROR_NO_MEMORY,
+  OX_ERROR_CONTEXT_FULL,
+  OX_ERROR_INVALID,
+  OX_ERROR_NUMERIC,
+} OxError;
+
+/* @fraction is in 0…1 and never falls. Called on the thread of the blocking call, at most about 30 times a second. */
+typedef void (*OxProgressFunc) (double fraction, gpointer user_data);
+
+/* ---- This computer -------------------------------------------------------------------------------------------- */
+
+/**
+ * OxPlatform:
+ * @cpu: the processor's name
+ * @cpu_level: the instruction set that kernels use: "avx512vnni", "avx2", "neon", "c"
+ * @cores: cores that this process may use now (affinity, cgroup quota)
+ * @memory_total: bytes of memory, or the cgroup's limit when that is lower
+ * @memory_available: bytes that can be taken now without swapping
+ * @gpus: names of the GPUs found, NULL-terminated, for information
+ */
+typedef struct {
+  char *cpu;
+  const char *cpu_level;
+  guint cores;
+  guint64 memory_total;
+  guint64 memory_available;
+  char **gpus;
+} OxPlatform;
+
+OxPlatform *ox_platform_query (void);
+void ox_platform_free (OxPlatform *platform);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxPlatform, ox_platform_free)
+
+/* The one monotonic clock, in microseconds. Tests replace its source; NULL puts the system's back. */
+gint64 ox_clock_now (void);
+typedef gint64 (*OxClockFunc) (gpointer user_data);
+void ox_clock_set_source (OxClockFunc func, gpointer user_data);
+
+/* ---- Models --------------------------------------------------------------------------------------------------- */
+
+/**
+ * OxModelPrecision:
+ * @OX_MODEL_PRECISION_AUTO: fast for quantised weights, exact for float ones
+ * @OX_MODEL_PRECISION_EXACT: float32 activations; slow, for comparison with reference implementations
+ * @OX_MODEL_PRECISION_FAST: activations quantised where the weights are
+ */
+typedef enum {
+  OX_MODEL_PRECISION_AUTO,
+  OX_MODEL_PRECISION_EXACT,
+  OX_MODEL_PRECISION_FAST,
+} OxModelPrecision;
+
+/* What a model can take or give. */
+typedef enum {
+  OX_CAPABILITY_CHAT = 1 << 0, /* has a chat format: made for conversation */
+  OX_CAPABILITY_SEE = 1 << 1,
+  OX_CAPABILITY_HEAR = 1 << 2,
+  OX_CAPABILITY_THINK = 1 << 3,
+  OX_CAPABILITY_TOOLS = 1 << 4,
+} OxCapabilities;
+
+/* OX_FIT_WELL: at least 2 GB stay free; OX_FIT_TIGHT: less; OX_FIT_NOT: more than is available now. */
+typedef enum {
+  OX_FIT_WELL,
+  OX_FIT_TIGHT,
+  OX_FIT_NOT,
+} OxFit;
+
+/**
+ * OxModelOptions:
+ * @precision: see OxModelPrecision
+ * @threads: worker threads; 0: every core that this process may use
+ * @context_length: tokens a conversation may have; 0: the model's own, at most 8192
+ * @ignore_memory: try to load even when it does not fit in the memory that is free now
+ */
+typedef struct {
+  OxModelPrecision precision;
+  guint threads;
+  guint context_length;
+  gboolean ignore_memory;
+} OxModelOptions;
+
+/**
+ * OxModelPlan: what loading would mean, told without loading
+ * @path: file or folder
+ * @name: for people: "SmolLM2 135M Instruct"
+ * @architecture: "llama", "gemma3"
+ * @format: weight format for people: "Q4_1", "Q4_K_M", "BF16"
+ * @chat_format: "chatml", "gemma3"; NULL: a base model, which continues text
+ * @parameters: number of weights
+ * @file_bytes: size on disk
+ * @weight_bytes: resident once loaded
+ * @kv_bytes_per_token: growth of the conversation state
+ * @state_bytes: conversation state at @context_length
+ * @context_length: tokens, after the options
+ * @context_length_max: tokens the model was made for
+ * @memory_needed: weights, state and scratch at @context_length
+ * @memory_available: when asked
+ * @fit: the verdict
+ * @note: a sentence for the user, or NULL
+ */
+typedef struct {
+  char *path;
+  char *name;
+  char *architecture;
+  char *format;
+  const char *chat_format;
+  OxCapabilities capabilities;
+  guint64 parameters;
+  guint64 file_bytes;
+  guint64 weight_bytes;
+  guint64 kv_bytes_per_token;
+  guint64 state_bytes;
+  guint context_length;
+  guint context_length_max;
+  guint64 memory_needed;
+  guint64 memory_available;
+  OxFit fit;
+  char *note;
+} OxModelPlan;
+
+/* Reads headers only (some milliseconds to some hundred). @path: a .gguf file, a .safetensors file or a Hugging Face folder.
+ * @options may be NULL. */
+OxModelPlan *ox_model_plan (const char *path, const OxModelOptions *options, GCancellable *cancellable, GError **error);
+void ox_model_plan_free (OxModelPlan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxModelPlan, ox_model_plan_free)
+
+typedef struct _OxModel OxModel;
+
+/* OX_ERROR_NO_MEMORY when it does not fit in the memory that is free now (unless @options says to try anyway), or when memory really
+ * runs out. */
+OxModel *ox_model_load (const char *path, const OxModelOptions *options, OxProgressFunc progress, gpointer user_data,
+                        GCancellable *cancellable, GError **error);
+OxModel *ox_model_ref (OxModel *model);
+void ox_model_unref (OxModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxModel, ox_model_unref)
+/* The plan as it came out: sizes are the real ones. Owned by the model. */
+const OxModelPlan *ox_model_get_plan (OxModel *model);
+
+/* ---- Text to tokens ------------------------------------------------------------------------------------------- */
+
+typedef struct _OxTokenizer OxTokenizer;
+
+/* @path: as for ox_model_plan(), or a tokenizer.json. */
+OxTokenizer *ox_tokenizer_load (const char *path, GCancellable *cancellable, GError **error);
+/* The model's own, owned by it. */
+OxTokenizer *ox_model_get_tokenizer (OxModel *model);
+OxTokenizer *ox_tokenizer_ref (OxTokenizer *tokenizer);
+void ox_tokenizer_unref (OxTokenizer *tokenizer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxTokenizer, ox_tokenizer_unref)
+
+guint ox_tokenizer_get_size (OxTokenizer *tokenizer);
+/* Appends ids (guint32) of @len bytes of text (-1: up to NUL) to @ids. Bytes that are not UTF-8 count as U+FFFD. With
+ * @parse_control, strings of control tokens ("<|im_end|>") become those tokens; user text never wants that. No BOS is added. */
+void ox_tokenizer_encode (OxTokenizer *tokenizer, const char *text, gssize len, gboolean parse_control, GArray *ids);
+/* Text of @n ids; control tokens appear only with @show_control. Always valid UTF-8. Ids out of range give U+FFFD. */
+char *ox_tokenizer_decode (OxTokenizer *tokenizer, const guint32 *ids, gsize n, gboolean show_control);
+
+/* ---- Conversations -------------------------------------------------------------------------------------------- */
+
+typedef enum {
+  OX_ROLE_SYSTEM,
+  OX_ROLE_USER,
+  OX_ROLE_ASSISTANT,
+} OxRole;
+
+/* A conversation as the model is to see it: always the whole one. */
+typedef struct _OxChat OxChat;
+
+OxChat *ox_chat_new (void);
+void ox_chat_free (OxChat *chat);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxChat, ox_chat_free)
+/* Text is copied; invalid UTF-8 becomes U+FFFD. */
+void ox_chat_append (OxChat *chat, OxRole role, const char *text);
+guint ox_chat_get_length (const OxChat *chat);
+OxRole ox_chat_get_role (const OxChat *chat, guint index);
+const char *ox_chat_get_text (const OxChat *chat, guint index);
+
+/* Tokens that @chat would take, prompt for the answer included. */
+gboolean ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GError **error);
+
+/* ---- Answers -------------------------------------------------------------------------------------------------- */
+
+/**
+ * OxSampling:
+ * @temperature: 0: greedy
+ * @top_k: 0: off
+ * @top_p: 1: off
+ * @min_p: 0: off
+ * @repetition_penalty: 1: off; over prompt and answer
+ * @frequency_penalty: 0: off; over the answer
+ * @presence_penalty: 0: off; over the answer
+ * @seed: the same seed, chat, model and machine give the same answer; 0: a new one each time
+ * @max_tokens: of the answer; 0: up to the end of the context
+ */
+typedef struct {
+  float temperature;
+  guint top_k;
+  float top_p;
+  float min_p;
+  float repetition_penalty;
+  float frequency_penalty;
+  float presence_penalty;
+  guint64 seed;
+  guint max_tokens;
+} OxSampling;
+
+/* The model's own recommendation (generation_config.json, or the family's), with everything else off. */
+void ox_model_get_default_sampling (OxModel *model, OxSampling *sampling);
+
+/**
+ * OxStatistics:
+ * @prompt_tokens: of the whole conversation
+ * @reused_tokens: of these, held from before and not computed again
+ * @answer_tokens: so far
+ * @context_length: tokens the session can hold
+ * @prefill_seconds: reading the prompt
+ * @decode_seconds: writing the answer
+ * @first_token_seconds: from the call to the first piece of text
+ */
+typedef struct {
+  guint prompt_tokens;
+  guint reused_tokens;
+  guint answer_tokens;
+  guint context_length;
+  double prefill_seconds;
+  double decode_seconds;
+  double first_token_seconds;
+} OxStatistics;
+
+/* Tokens a second; 0 while unknown. */
+double ox_statistics_get_prefill_rate (const OxStatistics *statistics);
+double ox_statistics_get_decode_rate (const OxStatistics *statistics);
+
+/**
+ * OxEndReason:
+ * @OX_END_STOP: the model ended its turn
+ * @OX_END_LENGTH: max_tokens reached
+ * @OX_END_CONTEXT: the context is full
+ * @OX_END_CANCELLED: stopped by the caller
+ * @OX_END_ERROR: see the call's GError
+ */
+typedef enum {
+  OX_END_STOP,
+  OX_END_LENGTH,
+  OX_END_CONTEXT,
+  OX_END_CANCELLED,
+  OX_END_ERROR,
+} OxEndReason;
+
+/**
+ * OxEventType:
+ * @OX_EVENT_PREFILL: reading: @done of @total tokens
+ * @OX_EVENT_THINKING: a piece of reasoning text
+ * @OX_EVENT_TEXT: a piece of the answer: whole UTF-8 characters
+ * @OX_EVENT_END: the one last event of a call, whatever happened: @reason and final statistics
+ */
+typedef enum {
+  OX_EVENT_PREFILL,
+  OX_EVENT_THINKING,
+  OX_EVENT_TEXT,
+  OX_EVENT_END,
+} OxEventType;
+
+/* Valid during the callback only. @statistics is up to date in every event. */
+typedef struct {
+  OxEventType type;
+  const char *text;
+  guint done;
+  guint total;
+  OxEndReason reason;
+  OxStatistics statistics;
+} OxEvent;
+
+/* Called on the thread of the blocking call. */
+typedef void (*OxEventFunc) (const OxEvent *event, gpointer user_data);
+
+typedef struct _OxSession OxSession;
+
+/* The state of one conversation. Memory for it is taken as it grows. */
+OxSession *ox_session_new (OxModel *model, GError **error);
+void ox_session_free (OxSession *session);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxSession, ox_session_free)
+OxModel *ox_session_get_model (OxSession *session);
+
+/* Answers @chat, whose last message is normally the user's; when it is the assistant's, the answer continues it. The session
+ * works out what it already holds, so the caller just passes the whole conversation, edited or not. @sampling NULL: the
+ * model's own. FALSE with G_IO_ERROR_CANCELLED when stopped: text handed out so far stands. */
+gboolean ox_session_generate (OxSession *session, const OxChat *chat, const OxSampling *sampling, OxEventFunc on_event,
+                              gpointer user_data, GCancellable *cancellable, GError **error);
+/* Continues plain @text, without a chat format; control-token strings in it are parsed. */
+gboolean ox_session_complete (OxSession *session, const char *text, const OxSampling *sampling, OxEventFunc on_event,
+                              gpointer user_data, GCancellable *cancellable, GError **error);
+
+G_END_DECLS

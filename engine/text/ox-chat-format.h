@@ -1,0 +1,39 @@
+/* Chat formats: how a conversation is written as tokens for a family of models.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include "text/ox-tokenizer.h"
+
+/* A rendered prompt in pieces: control pieces are template text whose control tokens are parsed, the others are what people wrote
+ * and can never become a control token. */
+typedef struct {
+  char *text;
+  gboolean is_control;
+} OxPromptPiece;
+
+typedef struct {
+  GArray *pieces; /* OxPromptPiece */
+} OxPrompt;
+
+void ox_prompt_free (OxPrompt *prompt);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxPrompt, ox_prompt_free)
+/* All pieces joined: what the reference's template prints. */
+char *ox_prompt_to_text (const OxPrompt *prompt);
+/* Token ids. BOS comes from the template text, or is put first when the tokenizer wants it and the template has none. */
+void ox_prompt_encode (const OxPrompt *prompt, OxTokenizer *tokenizer, GArray *ids);
+
+typedef struct _OxChatFormat OxChatFormat;
+
+/* By what the model is: its chat template's features, its control tokens, its family. NULL: a base model without a format. */
+const OxChatFormat *ox_chat_format_detect (OxTokenizer *tokenizer, const char *architecture);
+/* "chatml", "gemma3"; NULL when unknown. */
+const OxChatFormat *ox_chat_format_find (const char *name);
+const char *ox_chat_format_get_name (const OxChatFormat *format);
+/* NULL with OX_ERROR_INVALID when the format refuses the conversation (roles that do not alternate, …) as the reference does. With
+ * @add_generation_prompt the text ends where the answer starts; a last assistant message without it is left open to be continued. */
+OxPrompt *ox_chat_format_render (const OxChatFormat *format, const OxChat *chat, OxTokenizer *tokenizer,
+                                 gboolean add_generation_prompt, gboolean continue_last, GError **error);
+/* Adds the ids that end a turn in this format to @ids (guint32), each once. */
+void ox_chat_format_add_stop_ids (const OxChatFormat *format, OxTokenizer *tokenizer, GArray *ids);

@@ -1,0 +1,195 @@
+/* Compute kernels: one table of function pointers, filled with the C reference and then, for each instruction set
+ * that this processor and this operating system have, overwritten by something faster.
+ *
+ * Plain C11: nothing here allocates (pools excepted), prints, exits or asserts on input. Sizes are checked by the caller.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Weight formats ------------------------------------------------------------------------------------------- */
+
+/* Element formats. The numbers are those of GGUF's tensor types, so that a reader needs no table of its own. */
+typedef enum {
+  OX_TYPE_F32 = 0,
+  OX_TYPE_F16 = 1,
+  OX_TYPE_Q4_0 = 2,
+  OX_TYPE_Q4_1 = 3,
+  OX_TYPE_Q5_0 = 6,
+  OX_TYPE_Q5_1 = 7,
+  OX_TYPE_Q8_0 = 8,
+  OX_TYPE_Q2_K = 10,
+  OX_TYPE_Q3_K = 11,
+  OX_TYPE_Q4_K = 12,
+  OX_TYPE_Q5_K = 13,
+  OX_TYPE_Q6_K = 14,
+  OX_TYPE_IQ4_NL = 20,
+  OX_TYPE_IQ4_XS = 23,
+  OX_TYPE_BF16 = 30,
+} OxType;
+
+typedef struct {
+  OxType type;
+  const char *name;        /* "Q4_K" */
+  uint32_t block_elements; /* elements that share a scale; 1 for floats */
+  uint32_t block_bytes;
+} OxTypeInfo;
+
+/* Facts of a format, or NULL when @type is none that we can read. */
+const OxTypeInfo *ox_type_info (uint32_t type);
+
+/* Bytes of a row of @n elements. False when @n is not a whole number of blocks or the product overflows. */
+bool ox_type_row_bytes (uint32_t type, uint64_t n, uint64_t *bytes);
+
+/* ---- Processor ------------------------------------------------------------------------------------------------ */
+
+/* Instruction sets that kernels are written for. A flag is set when both CPUID and the operating system (XCR0) allow it. */
+typedef enum {
+  OX_CPU_AVX2 = 1u << 0, /* AVX2 with FMA and F16C */
+  OX_CPU_AVX_VNNI = 1u << 1,
+  OX_CPU_AVX512 = 1u << 2, /* F, BW, DQ, VL */
+  OX_CPU_AVX512_VNNI = 1u << 3,
+  OX_CPU_AVX512_BF16 = 1u << 4,
+  OX_CPU_AMX_INT8 = 1u << 5,
+  OX_CPU_AMX_BF16 = 1u << 6,
+  OX_CPU_NEON = 1u << 16,
+  OX_CPU_DOTPROD = 1u << 17,
+  OX_CPU_I8MM = 1u << 18,
+  OX_CPU_ALL = 0xffffffffu,
+} OxCpuFlags;
+
+uint32_t ox_cpu_flags (void);
+/* The processor's own name, "AMD EPYC 9R45"; "unknown" when it does not tell. */
+const char *ox_cpu_name (void);
+/* "avx512vnni", "avx2", "c": the best level among @flags. */
+const char *ox_cpu_level_name (uint32_t flags);
+/* Cores that this process may use now: affinity mask and cgroup CPU quota (rounded up), hyper-threads counted once. At least 1. */
+unsigned ox_cpu_allowed_cores (void);
+
+/* ---- Linear layers -------------------------------------------------------------------------------------------- */
+
+/* What a linear kernel reads as activations. */
+typedef enum {
+  OX_ACTIVATION_F32, /* float rows as they are */
+  OX_ACTIVATION_Q8,  /* int8 in blocks of 32, one float scale and one sum a block (kernels/ox-quantize.h) */
+} OxActivation;
+
+/* How exactly a product is computed. */
+typedef enum {
+  OX_PRECISION_EXACT, /* float32 activations, weights expanded to float32: what golden tests compare */
+  OX_PRECISION_FAST,  /* activations quantised where the weights are */
+} OxPrecision;
+
+typedef struct OxLinearKernel OxLinearKernel;
+
+/* A weight matrix W [rows = outputs, cols = inputs] in the layout of its kernel. */
+typedef struct {
+  const OxLinearKernel *kernel;
+  uint32_t type; /* the source format, OxType */
+  size_t rows, cols;
+  void *data; /* kernel->packed_bytes() bytes, 64-byte aligned; owned by the caller */
+} OxPackedMatrix;
+
+/* {pack, matvec, matmul} of one layout on one instruction set. They travel together: a packed matrix is only ever read by
+ * the kernel that packed it. Row ranges start at a multiple of row_step. */
+struct OxLinearKernel {
+  const char *name; /* "q4x16-avx512vnni" */
+  OxActivation activation;
+  size_t row_step;
+  /* Bytes of the packed matrix; false on overflow or when the shape does not suit the format. */
+  bool (*packed_bytes) (uint32_t type, size_t rows, size_t cols, size_t *bytes);
+  /* Packs rows [row_begin, row_end): @src points at row row_begin of the source, row_begin is a multiple of row_step. */
+  void (*pack) (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
+  /* y[r] = Σ_c W[r,c]·x[c] for r in [row_begin, row_end); y is indexed by absolute row. @x: one activation row. */
+  void (*matvec) (const OxPackedMatrix *w, const void *x, float *y, size_t row_begin, size_t row_end);
+  /* y[i·y_stride + r] for i < m. @x: m activation rows, ox_activation_row_bytes() apart. Same sums as matvec, bit for bit. */
+  void (*matmul) (const OxPackedMatrix *w, const void *x, size_t m, float *y, size_t y_stride, size_t row_begin,
+                  size_t row_end);
+};
+
+/* Bytes of one activation row of @n elements (@n a multiple of 32 for OX_ACTIVATION_Q8). */
+size_t ox_activation_row_bytes (OxActivation activation, size_t n);
+
+/* ---- Attention ------------------------------------------------------------------------------------------------ */
+
+/* Causal attention of @m new queries against a cache. Grouped queries: query head h reads key head h / (n_heads / n_kv_heads).
+ * The cache is a ring per key head: the key of absolute position p is row p % capacity of k[kv_head]. */
+typedef struct {
+  const float *q; /* [m][n_heads][head_dim] */
+  const float *k; /* [n_kv_heads][capacity][head_dim] */
+  const float *v; /* [n_kv_heads][capacity][head_dim] */
+  float *out;     /* [m][n_heads][head_dim] */
+  size_t m, n_heads, n_kv_heads, head_dim, capacity;
+  size_t position; /* absolute position of query 0; query i sees keys up to position + i */
+  size_t window;   /* query at p sees keys p - window + 1 … p; 0: all from 0 */
+  float scale;     /* multiplies the scores */
+} OxAttention;
+
+/* ---- The table ------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+  uint32_t flags; /* the instruction sets in use */
+
+  /* The kernel for weights of @type, never NULL for a type that ox_type_info() knows. */
+  const OxLinearKernel *(*linear) (uint32_t type, OxPrecision precision, size_t rows, size_t cols);
+
+  /* @n elements of whole blocks to float. */
+  void (*dequantize) (uint32_t type, const void *src, float *dst, size_t n);
+  /* One row of float activations to OX_ACTIVATION_Q8; @n a multiple of 32. */
+  void (*quantize_q8) (const float *x, void *dst, size_t n);
+
+  /* y = x · rsqrt(mean(x²) + eps) · (w + weight_offset); w NULL: no weight. y may be x. (Zhang & Sennrich 2019) */
+  void (*rms_norm) (float *y, const float *x, const float *w, float weight_offset, float eps, size_t n);
+  /* Rotates pairs (i, i + head_dim/2) of each head in place: @cos and @sin [head_dim/2]. (Su et al. 2021, "rotate half") */
+  void (*rope) (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim);
+  /* y = silu(gate) · up and y = gelu_tanh(gate) · up; y may be gate or up. */
+  void (*silu_mul) (float *y, const float *gate, const float *up, size_t n);
+  void (*gelu_tanh_mul) (float *y, const float *gate, const float *up, size_t n);
+  /* y += x */
+  void (*add) (float *y, const float *x, size_t n);
+  /* y *= s */
+  void (*scale) (float *y, float s, size_t n);
+  float (*dot) (const float *a, const float *b, size_t n);
+  /* Index of the largest of @n values, the lowest on ties; NaN never wins. */
+  size_t (*argmax) (const float *x, size_t n);
+  /* One work item of an attention: query @query and all query heads of key head @kv_head. @scratch: ox_attention_scratch()
+   * floats. Items may run in any order and at the same time. */
+  void (*attention) (const OxAttention *a, size_t query, size_t kv_head, float *scratch);
+} OxKernels;
+
+/* Floats of scratch that one attention item needs. */
+size_t ox_attention_scratch (const OxAttention *a);
+
+/* Fills @table with the best kernels among ox_cpu_flags() & @mask; mask 0 leaves the C reference. */
+void ox_kernels_init (OxKernels *table, uint32_t mask);
+/* The process-wide table: all flags, or those named by the environment variable OXINFER_CPU ("c", "avx2", "avx512", …). */
+const OxKernels *ox_kernels (void);
+
+/* ---- Thread pool ---------------------------------------------------------------------------------------------- */
+
+typedef struct OxPool OxPool;
+
+/* Works on items [begin, end). @worker < ox_pool_threads() and is never in two calls at once: an index for scratch. */
+typedef void (*OxPoolFunc) (void *data, size_t begin, size_t end, unsigned worker);
+
+/* @n_threads counts the caller; 0: ox_cpu_allowed_cores(). NULL only when out of memory; with fewer threads than asked for
+ * when the system gives no more. */
+OxPool *ox_pool_new (unsigned n_threads);
+void ox_pool_free (OxPool *pool);
+unsigned ox_pool_threads (const OxPool *pool);
+/* Runs @func over [0, n) in chunks of at least @grain items handed out by an atomic counter, the caller working too, and
+ * returns when all are done. Workers spin for at most 50 µs between calls and then park on a futex. A call from inside a
+ * worker runs its items in place; calls from two threads take turns. */
+void ox_pool_run (OxPool *pool, OxPoolFunc func, void *data, size_t n, size_t grain);
+
+#ifdef __cplusplus
+}
+#endif
