@@ -1,0 +1,184 @@
+/* Gemma 3, text: five sliding layers and a full one, a norm on both sides of attention and MLP, norms on q and k, tied head.
+ *
+ * Gemma Team 2025, "Gemma 3 Technical Report".
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "models/ox-network.h"
+#include "models/ox-rope.h"
+
+#include <math.h>
+
+typedef struct {
+  OxVector *input_layernorm;
+  OxMatrix *q_proj, *k_proj, *v_proj, *o_proj;
+  OxVector *q_norm, *k_norm;
+  OxVector *post_attention_layernorm;
+  OxVector *pre_feedforward_layernorm;
+  OxMatrix *gate_proj, *up_proj, *down_proj;
+  OxVector *post_feedforward_layernorm;
+} Layer;
+
+typedef struct {
+  const OxConfig *config;
+  OxEmbedding *embed_tokens;
+  Layer *layers;
+  OxVector *norm;
+  OxMatrix *lm_head;
+  float *frequencies;         /* [head_dim/2], full layers */
+  float *frequencies_sliding; /* [head_dim/2], sliding layers */
+} Gemma3;
+
+static void
+gemma3_free (OxNetwork *network, OxOps *ops)
+{
+  Gemma3 *self = (Gemma3 *) network;
+
+  for (guint i = 0; i < self->config->num_hidden_layers; i++) {
+    Layer *l = &self->layers[i];
+    OxMatrix *matrices[] = { l->q_proj, l->k_proj, l->v_proj, l->o_proj, l->gate_proj, l->up_proj, l->down_proj };
+    OxVector *vectors[] = {
+      l->input_layernorm,           l->q_norm, l->k_norm, l->post_attention_layernorm, l->pre_feedforward_layernorm,
+      l->post_feedforward_layernorm
+    };
+
+    for (gsize j = 0; j < G_N_ELEMENTS (matrices); j++)
+      ops->matrix_free (ops, matrices[j]);
+    for (gsize j = 0; j < G_N_ELEMENTS (vectors); j++)
+      ops->vector_free (ops, vectors[j]);
+  }
+  ops->embedding_free (ops, self->embed_tokens);
+  ops->vector_free (ops, self->norm);
+  ops->matrix_free (ops, self->lm_head);
+  g_free (self->frequencies);
+  g_free (self->frequencies_sliding);
+  g_free (self->layers);
+  g_free (self);
+}
+
+static gboolean
+load_layer (OxLoader *loader, guint i, Layer *l, GError **error)
+{
+  const OxConfig *c = loader->config;
+  guint hidden = c->hidden_size;
+  guint q_rows = c->num_attention_heads * c->head_dim;
+  guint kv_rows = c->num_key_value_heads * c->head_dim;
+
+  return (l->input_layernorm = ox_loader_norm (loader, "layers.%u.input_layernorm.weight", i, hidden, error)) &&
+         (l->q_proj = ox_loader_matrix (loader, "layers.%u.self_attn.q_proj.weight", i, q_rows, hidden, error)) &&
+         (l->k_proj = ox_loader_matrix (loader, "layers.%u.self_attn.k_proj.weight", i, kv_rows, hidden, error)) &&
+         (l->v_proj = ox_loader_matrix (loader, "layers.%u.self_attn.v_proj.weight", i, kv_rows, hidden, error)) &&
+         (l->o_proj = ox_loader_matrix (loader, "layers.%u.self_attn.o_proj.weight", i, hidden, q_rows, error)) &&
+         (l->q_norm = ox_loader_norm (loader, "layers.%u.self_attn.q_norm.weight", i, c->head_dim, error)) &&
+         (l->k_norm = ox_loader_norm (loader, "layers.%u.self_attn.k_norm.weight", i, c->head_dim, error)) &&
+         (l->post_attention_layernorm =
+            ox_loader_norm (loader, "layers.%u.post_attention_layernorm.weight", i, hidden, error)) &&
+         (l->pre_feedforward_layernorm =
+            ox_loader_norm (loader, "layers.%u.pre_feedforward_layernorm.weight", i, hidden, error)) &&
+         (l->gate_proj =
+            ox_loader_matrix (loader, "layers.%u.mlp.gate_proj.weight", i, c->intermediate_size, hidden, error)) &&
+         (l->up_proj =
+            ox_loader_matrix (loader, "layers.%u.mlp.up_proj.weight", i, c->intermediate_size, hidden, error)) &&
+         (l->down_proj =
+            ox_loader_matrix (loader, "layers.%u.mlp.down_proj.weight", i, hidden, c->intermediate_size, error)) &&
+         (l->post_feedforward_layernorm =
+            ox_loader_norm (loader, "layers.%u.post_feedforward_layernorm.weight", i, hidden, error));
+}
+
+static OxNetwork *
+gemma3_load (OxLoader *loader, GError **error)
+{
+  const OxConfig *c = loader->config;
+  Gemma3 *self = g_new0 (Gemma3, 1);
+  gboolean ok;
+
+  self->config = c;
+  self->layers = g_new0 (Layer, c->num_hidden_layers);
+  self->frequencies = ox_rope_frequencies (&c->rope, c->head_dim);
+  self->frequencies_sliding = ox_rope_frequencies (&c->rope_sliding, c->head_dim);
+  ok = (self->embed_tokens = ox_loader_embedding (loader, error)) != NULL;
+  for (guint i = 0; i < c->num_hidden_layers && ok; i++)
+    ok = load_layer (loader, i, &self->layers[i], error);
+  ok = ok && (self->norm = ox_loader_norm (loader, "norm.weight", 0, c->hidden_size, error)) &&
+       (self->lm_head = ox_loader_head (loader, error));
+  if (!ok) {
+    gemma3_free ((OxNetwork *) self, loader->ops);
+    return NULL;
+  }
+  return (OxNetwork *) self;
+}
+
+static gboolean
+gemma3_forward (OxNetwork *network,
+                OxState *state,
+                const guint32 *ids,
+                guint n,
+                guint position,
+                OxLogits logits,
+                float *logits_out,
+                GCancellable *cancellable,
+                GError **error)
+{
+  Gemma3 *self = (Gemma3 *) network;
+  const OxConfig *c = self->config;
+  OxOps *ops = state->ops;
+  float eps = (float) c->rms_norm_eps;
+  float scale = (float) (1.0 / sqrt (c->query_pre_attn_scalar));
+  OxTensor x = ox_tensor_view (&state->x, 0, n);       /* [n, hidden], the residual stream */
+  OxTensor h = ox_tensor_view (&state->h, 0, n);       /* [n, hidden] */
+  OxTensor q = ox_tensor_view (&state->q, 0, n);       /* [n, heads · head_dim] */
+  OxTensor k = ox_tensor_view (&state->k, 0, n);       /* [n, kv_heads · head_dim] */
+  OxTensor v = ox_tensor_view (&state->v, 0, n);       /* [n, kv_heads · head_dim] */
+  OxTensor a = ox_tensor_view (&state->a, 0, n);       /* [n, heads · head_dim] */
+  OxTensor gate = ox_tensor_view (&state->gate, 0, n); /* [n, intermediate] */
+  OxTensor up = ox_tensor_view (&state->up, 0, n);     /* [n, intermediate] */
+
+  ox_rope_angles (self->frequencies, c->head_dim / 2, position, n, state->cos, state->sin);
+  ox_rope_angles (self->frequencies_sliding, c->head_dim / 2, position, n, state->cos_sliding, state->sin_sliding);
+  ops->begin (ops, cancellable);
+  ops->embed (ops, &x, self->embed_tokens, ids, sqrtf ((float) c->hidden_size));
+  ox_state_trace (state, "hidden", 0, &x);
+
+  for (guint i = 0; i < c->num_hidden_layers; i++) {
+    Layer *l = &self->layers[i];
+    gboolean sliding = c->is_sliding != NULL && c->is_sliding[i];
+    const float *cos = sliding ? state->cos_sliding : state->cos;
+    const float *sin = sliding ? state->sin_sliding : state->sin;
+
+    /* Attention */
+    ops->rms_norm (ops, &h, &x, l->input_layernorm, h.cols, eps);
+    ops->linear (ops, &h, 3, (OxMatrix *[]) { l->q_proj, l->k_proj, l->v_proj }, (OxTensor *[]) { &q, &k, &v });
+    ops->rms_norm (ops, &q, &q, l->q_norm, c->head_dim, eps);
+    ops->rms_norm (ops, &k, &k, l->k_norm, c->head_dim, eps);
+    ops->rope (ops, &q, cos, sin, c->head_dim);
+    ops->rope (ops, &k, cos, sin, c->head_dim);
+    ops->kv_write (ops, state->kv[i], &k, &v, position);
+    ops->attention (ops, &a, &q, state->kv[i], position, sliding ? c->sliding_window : 0, scale);
+    ops->linear (ops, &a, 1, &l->o_proj, (OxTensor *[]) { &h });
+    ops->rms_norm (ops, &h, &h, l->post_attention_layernorm, h.cols, eps);
+    ops->add (ops, &x, &h);
+
+    /* MLP: down(gelu(gate · h) · (up · h)) */
+    ops->rms_norm (ops, &h, &x, l->pre_feedforward_layernorm, h.cols, eps);
+    ops->linear (ops, &h, 2, (OxMatrix *[]) { l->gate_proj, l->up_proj }, (OxTensor *[]) { &gate, &up });
+    ops->gated (ops, &gate, &gate, &up, OX_GATE_GELU_TANH);
+    ops->linear (ops, &gate, 1, &l->down_proj, (OxTensor *[]) { &h });
+    ops->rms_norm (ops, &h, &h, l->post_feedforward_layernorm, h.cols, eps);
+    ops->add (ops, &x, &h);
+    ox_state_trace (state, "hidden", i + 1, &x);
+  }
+
+  if (logits != OX_LOGITS_NONE || state->options.trace != NULL) {
+    ops->rms_norm (ops, &h, &x, self->norm, h.cols, eps);
+    ox_state_trace (state, "final_norm", 0, &h);
+    ox_state_logits (state, self->lm_head, &h, logits, logits_out);
+  }
+  return ops->finish (ops, error);
+}
+
+const OxNetworkClass ox_gemma3_class = {
+  .name = "gemma3",
+  .load = gemma3_load,
+  .free = gemma3_free,
+  .forward = gemma3_forward,
+};

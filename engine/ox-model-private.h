@@ -1,0 +1,42 @@
+/* A loaded model from inside.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include "models/ox-network.h"
+#include "text/ox-chat-format.h"
+
+struct _OxModel {
+  gatomicrefcount ref_count;
+  OxModelPlan *plan;
+  OxConfig *config;
+  OxWeights *weights;
+  OxTokenizer *tokenizer;
+  const OxChatFormat *chat_format; /* NULL: a base model */
+  GArray *stop_ids;                /* guint32 */
+  OxSampling default_sampling;
+
+  const OxKernels *kernels;
+  OxPool *pool;
+  OxPrecision precision;
+  OxOps *ops; /* owns the weights; sessions compute with ops of their own */
+  const OxNetworkClass *network_class;
+  OxNetwork *network;
+  OxStateOptions state_options;
+};
+
+/* Plan and configuration from already opened weights. @config_out may be NULL. */
+OxModelPlan *ox_model_plan_weights (const char *path, OxWeights *weights, const OxConfig *config,
+                                    const OxModelOptions *options, GError **error);
+/* The state options that @options and @config lead to. */
+void ox_model_state_options (const OxConfig *config, const OxModelOptions *options, OxStateOptions *state_options);
+OxPrecision ox_model_kernel_precision (const OxModelOptions *options);
+/* Fills in what the tokenizer tells: chat format, capabilities, note. */
+void ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config);
+
+/* generation_config.json beside the weights, else the family's recommendation. */
+void ox_model_read_sampling (const char *path, const OxConfig *config, OxSampling *sampling);
+
+/* The ids that @chat takes, ready for an answer; NULL with an error. Free with g_array_unref(). */
+GArray *ox_model_encode_chat (OxModel *model, const OxChat *chat, GError **error);

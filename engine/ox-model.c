@@ -1,0 +1,208 @@
+/* Loading a model, and what it tells about itself.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-model-private.h"
+
+/* Progress reaches the caller at most this often. */
+#define PROGRESS_INTERVAL_US 33000
+
+typedef struct {
+  OxProgressFunc func;
+  gpointer user_data;
+  GCancellable *cancellable;
+  GThread *thread; /* the caller's: progress is told on it alone */
+  guint64 total;   /* source bytes */
+  gint64 last;     /* clock of the last call */
+  guint64 done;    /* atomic */
+} LoadProgress;
+
+static gboolean
+load_progress (guint64 bytes, gpointer user_data)
+{
+  LoadProgress *progress = user_data;
+  guint64 done = __atomic_add_fetch (&progress->done, bytes, __ATOMIC_RELAXED);
+
+  if (progress->func != NULL && g_thread_self () == progress->thread) {
+    gint64 now = ox_clock_now ();
+
+    if (now - progress->last >= PROGRESS_INTERVAL_US) {
+      progress->last = now;
+      progress->func (progress->total > 0 ? MIN ((double) done / progress->total, 1.0) : 1.0, progress->user_data);
+    }
+  }
+  return progress->cancellable == NULL || !g_cancellable_is_cancelled (progress->cancellable);
+}
+
+/* Whether the model may be tried at all. A number and a way out in every refusal. */
+static gboolean
+check_memory (const OxModelPlan *plan, const OxModelOptions *options, GError **error)
+{
+  g_autofree char *needed = g_format_size (plan->memory_needed);
+  g_autofree char *available = g_format_size (plan->memory_available);
+
+  if (plan->fit != OX_FIT_NOT || (options != NULL && options->ignore_memory))
+    return TRUE;
+  g_set_error (
+    error, OX_ERROR, OX_ERROR_NO_MEMORY,
+    "%s needs %s of memory, and %s is free now. Close other programs, choose a shorter context or a smaller model",
+    plan->name, needed, available);
+  return FALSE;
+}
+
+OxModel *
+ox_model_load (const char *path,
+               const OxModelOptions *options,
+               OxProgressFunc progress,
+               gpointer user_data,
+               GCancellable *cancellable,
+               GError **error)
+{
+  g_autoptr (OxModel) model = g_new0 (OxModel, 1);
+  LoadProgress state = {
+    .func = progress, .user_data = user_data, .cancellable = cancellable, .thread = g_thread_self ()
+  };
+  OxLoader loader = { .progress = load_progress, .user_data = &state };
+
+  g_atomic_ref_count_init (&model->ref_count);
+  model->stop_ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  model->precision = ox_model_kernel_precision (options);
+  model->kernels = ox_kernels ();
+
+  if (g_cancellable_set_error_if_cancelled (cancellable, error) ||
+      (model->weights = ox_weights_open (path, cancellable, error)) == NULL ||
+      (model->config = ox_config_load (path, model->weights, error)) == NULL ||
+      (model->plan = ox_model_plan_weights (path, model->weights, model->config, options, error)) == NULL ||
+      !check_memory (model->plan, options, error) ||
+      (model->tokenizer = ox_tokenizer_load (path, cancellable, error)) == NULL)
+    return NULL;
+  ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
+  ox_model_state_options (model->config, options, &model->state_options);
+  ox_model_read_sampling (path, model->config, &model->default_sampling);
+
+  if (ox_tokenizer_get_size (model->tokenizer) > model->config->vocab_size) {
+    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: the tokenizer has %u tokens, but the model only %u", path,
+                 ox_tokenizer_get_size (model->tokenizer), model->config->vocab_size);
+    return NULL;
+  }
+  model->chat_format = ox_chat_format_detect (model->tokenizer, model->config->architecture);
+  for (guint i = 0; i < model->config->eos_token_ids->len; i++)
+    g_array_append_val (model->stop_ids, g_array_index (model->config->eos_token_ids, guint32, i));
+  if (model->chat_format != NULL)
+    ox_chat_format_add_stop_ids (model->chat_format, model->tokenizer, model->stop_ids);
+
+  model->pool = ox_pool_new (options != NULL ? options->threads : 0);
+  if (model->pool == NULL) {
+    g_set_error_literal (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for worker threads");
+    return NULL;
+  }
+  model->ops = ox_ops_cpu_new (model->kernels, model->pool, model->precision);
+  model->network_class = ox_network_class (model->config->family);
+  for (guint i = 0; i < ox_weights_get_n_tensors (model->weights); i++)
+    state.total += ox_weights_get_tensor (model->weights, i)->n_bytes;
+  loader.ops = model->ops;
+  loader.weights = model->weights;
+  loader.config = model->config;
+  model->network = model->network_class->load (&loader, error);
+  if (model->network == NULL)
+    return NULL;
+  if (progress != NULL)
+    progress (1.0, user_data);
+  return g_steal_pointer (&model);
+}
+
+OxModel *
+ox_model_ref (OxModel *model)
+{
+  g_atomic_ref_count_inc (&model->ref_count);
+  return model;
+}
+
+void
+ox_model_unref (OxModel *model)
+{
+  if (model == NULL || !g_atomic_ref_count_dec (&model->ref_count))
+    return;
+  if (model->network != NULL)
+    model->network_class->free (model->network, model->ops);
+  if (model->ops != NULL)
+    model->ops->free (model->ops);
+  g_clear_pointer (&model->pool, ox_pool_free);
+  g_clear_pointer (&model->tokenizer, ox_tokenizer_unref);
+  g_clear_pointer (&model->weights, ox_weights_free);
+  g_clear_pointer (&model->config, ox_config_free);
+  ox_model_plan_free (model->plan);
+  g_array_unref (model->stop_ids);
+  g_free (model);
+}
+
+const OxModelPlan *
+ox_model_get_plan (OxModel *model)
+{
+  return model->plan;
+}
+
+OxTokenizer *
+ox_model_get_tokenizer (OxModel *model)
+{
+  return model->tokenizer;
+}
+
+void
+ox_model_get_default_sampling (OxModel *model, OxSampling *sampling)
+{
+  *sampling = model->default_sampling;
+}
+
+/* A base model sees the texts themselves, one after the other, and continues the last. */
+static GArray *
+encode_plain (OxModel *model, const OxChat *chat)
+{
+  GArray *ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_autoptr (GString) text = g_string_new (NULL);
+  gint64 bos = ox_tokenizer_get_bos (model->tokenizer);
+
+  for (guint i = 0; i < ox_chat_get_length (chat); i++) {
+    const char *message = ox_chat_get_text (chat, i);
+
+    /* An answer follows its prompt directly, since it continued it. */
+    if (text->len > 0 && ox_chat_get_role (chat, i) != OX_ROLE_ASSISTANT)
+      g_string_append (text, "\n\n");
+    g_string_append (text, message);
+  }
+  if (ox_tokenizer_get_add_bos (model->tokenizer) && bos >= 0) {
+    guint32 id = (guint32) bos;
+    g_array_append_val (ids, id);
+  }
+  ox_tokenizer_encode (model->tokenizer, text->str, text->len, FALSE, ids);
+  return ids;
+}
+
+GArray *
+ox_model_encode_chat (OxModel *model, const OxChat *chat, GError **error)
+{
+  guint n = ox_chat_get_length (chat);
+  gboolean continues = n > 0 && ox_chat_get_role (chat, n - 1) == OX_ROLE_ASSISTANT;
+  g_autoptr (OxPrompt) prompt = NULL;
+  GArray *ids;
+
+  if (model->chat_format == NULL)
+    return encode_plain (model, chat);
+  prompt = ox_chat_format_render (model->chat_format, chat, model->tokenizer, !continues, continues, error);
+  if (prompt == NULL)
+    return NULL;
+  ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  ox_prompt_encode (prompt, model->tokenizer, ids);
+  return ids;
+}
+
+gboolean
+ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GError **error)
+{
+  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, error);
+
+  if (ids == NULL)
+    return FALSE;
+  *n_tokens = ids->len;
+  return TRUE;
+}

@@ -1,0 +1,379 @@
+/* A session: the state of one conversation, and answering in it.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-session-private.h"
+#include "text/ox-sampler.h"
+
+struct _OxSession {
+  OxModel *model;
+  OxOps *ops;
+  OxState *state;
+  GArray *tokens;   /* guint32: those whose keys and values are held */
+  guint high_water; /* most tokens held since the last reset: what sliding rings may have overwritten */
+  float *logits;    /* [vocab] of the last token */
+};
+
+OxSession *
+ox_session_new_full (OxModel *model, guint chunk, OxTraceFunc trace, gpointer trace_data, GError **error)
+{
+  OxSession *session = g_new0 (OxSession, 1);
+  OxStateOptions options = model->state_options;
+
+  if (chunk > 0)
+    options.chunk = MIN (chunk, options.context_length);
+  options.trace = trace;
+  options.trace_data = trace_data;
+  session->model = ox_model_ref (model);
+  session->tokens = g_array_new (FALSE, FALSE, sizeof (guint32));
+  session->ops = ox_ops_cpu_new (model->kernels, model->pool, model->precision);
+  session->state = ox_state_new (session->ops, model->config, &options, error);
+  session->logits = g_try_new (float, model->config->vocab_size);
+  if (session->state != NULL && session->logits == NULL)
+    g_set_error_literal (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for the working state of the model");
+  if (session->state == NULL || session->logits == NULL) {
+    ox_session_free (session);
+    return NULL;
+  }
+  return session;
+}
+
+OxSession *
+ox_session_new (OxModel *model, GError **error)
+{
+  return ox_session_new_full (model, 0, NULL, NULL, error);
+}
+
+void
+ox_session_free (OxSession *session)
+{
+  if (session == NULL)
+    return;
+  if (session->state != NULL)
+    ox_state_free (session->state);
+  session->ops->free (session->ops);
+  g_array_unref (session->tokens);
+  g_free (session->logits);
+  ox_model_unref (session->model);
+  g_free (session);
+}
+
+OxModel *
+ox_session_get_model (OxSession *session)
+{
+  return session->model;
+}
+
+void
+ox_session_reset (OxSession *session)
+{
+  g_array_set_size (session->tokens, 0);
+  session->high_water = 0;
+}
+
+guint
+ox_session_get_length (OxSession *session)
+{
+  return session->tokens->len;
+}
+
+void
+ox_session_truncate (OxSession *session, guint length)
+{
+  guint slack = ox_state_get_slack (session->model->config, &session->state->options);
+
+  if (length >= session->tokens->len)
+    return;
+  /* A ring holds the last window + slack positions ever written. Cut back further, and the window before the cut is gone. */
+  if (slack != G_MAXUINT && session->high_water - length > slack)
+    ox_session_reset (session);
+  else
+    g_array_set_size (session->tokens, length);
+}
+
+gboolean
+ox_session_eval (OxSession *session,
+                 const guint32 *ids,
+                 gsize n,
+                 OxLogits logits,
+                 float *logits_out,
+                 GCancellable *cancellable,
+                 GError **error)
+{
+  const OxNetworkClass *network_class = session->model->network_class;
+  guint held = session->tokens->len;
+  guint context_length = session->state->options.context_length;
+  guint vocab_size = session->model->config->vocab_size;
+
+  if (n > context_length - held) {
+    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL,
+                 "The conversation has %" G_GSIZE_FORMAT " tokens, and this model can hold %u", held + n,
+                 context_length);
+    return FALSE;
+  }
+  for (gsize i = 0; i < n; i++)
+    if (ids[i] >= vocab_size) {
+      g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "Token %u is outside of the vocabulary of %u", ids[i],
+                   vocab_size);
+      return FALSE;
+    }
+
+  for (gsize done = 0; done < n;) {
+    guint chunk = (guint) MIN (n - done, session->state->options.chunk);
+    OxLogits wanted = logits == OX_LOGITS_LAST && done + chunk < n ? OX_LOGITS_NONE : logits;
+
+    /* Rings are written before an error can show. */
+    session->high_water = MAX (session->high_water, session->tokens->len + chunk);
+    if (!network_class->forward (session->model->network, session->state, ids + done, chunk, session->tokens->len,
+                                 wanted, logits_out, cancellable, error)) {
+      ox_session_truncate (session, held);
+      return FALSE;
+    }
+    g_array_append_vals (session->tokens, ids + done, chunk);
+    if (wanted == OX_LOGITS_ALL)
+      logits_out += (gsize) chunk * vocab_size;
+    done += chunk;
+  }
+  return TRUE;
+}
+
+/* ---- Answering ---- */
+
+typedef struct {
+  OxSession *session;
+  OxEventFunc on_event;
+  gpointer user_data;
+  GCancellable *cancellable;
+  OxEvent event; /* carries the statistics along */
+  gint64 start;
+  gint64 decode_start;
+} Answer;
+
+static void
+emit (Answer *answer, OxEventType type)
+{
+  answer->event.type = type;
+  if (answer->on_event != NULL)
+    answer->on_event (&answer->event, answer->user_data);
+}
+
+static double
+seconds_since (gint64 start)
+{
+  return (double) (ox_clock_now () - start) / G_USEC_PER_SEC;
+}
+
+static void
+emit_text (Answer *answer, GString *text)
+{
+  OxStatistics *statistics = &answer->event.statistics;
+
+  if (text->len == 0)
+    return;
+  if (statistics->first_token_seconds == 0)
+    statistics->first_token_seconds = seconds_since (answer->start);
+  answer->event.text = text->str;
+  emit (answer, OX_EVENT_TEXT);
+  answer->event.text = NULL;
+  g_string_truncate (text, 0);
+}
+
+/* Reads the prompt: all but what the session holds already. Leaves the logits of its last token in the session. */
+static gboolean
+prefill (Answer *answer, const GArray *ids, GError **error)
+{
+  OxSession *session = answer->session;
+  OxStatistics *statistics = &answer->event.statistics;
+  guint chunk = session->state->options.chunk;
+  guint common = 0;
+
+  if (ids->len == 0) {
+    g_set_error_literal (error, OX_ERROR, OX_ERROR_INVALID, "There is nothing to answer");
+    return FALSE;
+  }
+  if (ids->len >= statistics->context_length) {
+    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL, "The conversation has %u tokens, and this model can hold %u",
+                 ids->len, statistics->context_length);
+    return FALSE;
+  }
+  while (common < MIN (ids->len, session->tokens->len) &&
+         g_array_index (ids, guint32, common) == g_array_index (session->tokens, guint32, common))
+    common++;
+  /* The last token is always run again, since its logits are wanted. */
+  ox_session_truncate (session, MIN (common, ids->len - 1));
+  statistics->prompt_tokens = ids->len;
+  statistics->reused_tokens = session->tokens->len;
+
+  answer->event.total = ids->len;
+  answer->event.done = session->tokens->len;
+  emit (answer, OX_EVENT_PREFILL);
+  while (session->tokens->len < ids->len) {
+    guint done = session->tokens->len;
+    guint n = MIN (ids->len - done, chunk);
+
+    if (!ox_session_eval (session, &g_array_index (ids, guint32, done), n,
+                          done + n == ids->len ? OX_LOGITS_LAST : OX_LOGITS_NONE, session->logits, answer->cancellable,
+                          error))
+      return FALSE;
+    statistics->prefill_seconds = seconds_since (answer->start);
+    answer->event.done = session->tokens->len;
+    emit (answer, OX_EVENT_PREFILL);
+  }
+  return TRUE;
+}
+
+static gboolean
+is_stop_id (OxModel *model, guint32 id)
+{
+  for (guint i = 0; i < model->stop_ids->len; i++)
+    if (g_array_index (model->stop_ids, guint32, i) == id)
+      return TRUE;
+  return FALSE;
+}
+
+static gboolean
+decode (Answer *answer, OxSampler *sampler, guint max_tokens, GError **error)
+{
+  OxSession *session = answer->session;
+  OxStatistics *statistics = &answer->event.statistics;
+  g_autoptr (OxDetokenizer) detokenizer = ox_detokenizer_new (session->model->tokenizer, FALSE);
+  g_autoptr (GString) text = g_string_new (NULL);
+
+  answer->decode_start = ox_clock_now ();
+  answer->event.reason = OX_END_STOP;
+  for (;;) {
+    guint32 id;
+
+    if (g_cancellable_set_error_if_cancelled (answer->cancellable, error) ||
+        !ox_sampler_sample (sampler, session->logits, &id, error))
+      break;
+    if (is_stop_id (session->model, id)) {
+      ox_detokenizer_finish (detokenizer, text);
+      emit_text (answer, text);
+      return TRUE;
+    }
+    ox_sampler_accept (sampler, id, TRUE);
+    statistics->answer_tokens++;
+    statistics->decode_seconds = seconds_since (answer->decode_start);
+    ox_detokenizer_push (detokenizer, id, text);
+    emit_text (answer, text);
+
+    if (max_tokens > 0 && statistics->answer_tokens >= max_tokens)
+      answer->event.reason = OX_END_LENGTH;
+    else if (session->tokens->len >= statistics->context_length)
+      answer->event.reason = OX_END_CONTEXT;
+    if (answer->event.reason != OX_END_STOP) {
+      ox_detokenizer_finish (detokenizer, text);
+      emit_text (answer, text);
+      return TRUE;
+    }
+    if (!ox_session_eval (session, &id, 1, OX_LOGITS_LAST, session->logits, answer->cancellable, error))
+      break;
+    statistics->decode_seconds = seconds_since (answer->decode_start);
+  }
+  /* Stopped or failed: what was decoded so far still counts, half a character too. */
+  ox_detokenizer_finish (detokenizer, text);
+  emit_text (answer, text);
+  return FALSE;
+}
+
+static gboolean
+run (Answer *answer, const GArray *ids, const OxSampling *sampling, GError **error)
+{
+  OxModel *model = answer->session->model;
+  g_autoptr (OxSampler) sampler = NULL;
+
+  if (sampling == NULL)
+    sampling = &model->default_sampling;
+  sampler = ox_sampler_new (sampling, model->config->vocab_size, NULL, 0, error);
+  if (sampler == NULL || !prefill (answer, ids, error))
+    return FALSE;
+  for (guint i = 0; i < ids->len; i++)
+    ox_sampler_accept (sampler, g_array_index (ids, guint32, i), FALSE);
+  return decode (answer, sampler, sampling->max_tokens, error);
+}
+
+/* Takes @ids, which is NULL when the prompt could not be made; @error is set then. */
+static gboolean
+answer_ids (OxSession *session,
+            GArray *ids,
+            const OxSampling *sampling,
+            OxEventFunc on_event,
+            gpointer user_data,
+            GCancellable *cancellable,
+            GError **error)
+{
+  Answer answer = { .session = session,
+                    .on_event = on_event,
+                    .user_data = user_data,
+                    .cancellable = cancellable,
+                    .start = ox_clock_now () };
+  g_autoptr (GError) local_error = NULL;
+  gboolean ok = FALSE;
+
+  answer.event.statistics.context_length = session->state->options.context_length;
+  if (ids != NULL) {
+    ok = run (&answer, ids, sampling, &local_error);
+    if (!ok)
+      answer.event.reason =
+        g_error_matches (local_error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ? OX_END_CANCELLED : OX_END_ERROR;
+    g_array_unref (ids);
+  } else {
+    answer.event.reason = OX_END_ERROR;
+  }
+  emit (&answer, OX_EVENT_END);
+  if (local_error != NULL)
+    g_propagate_error (error, g_steal_pointer (&local_error));
+  return ok;
+}
+
+gboolean
+ox_session_generate (OxSession *session,
+                     const OxChat *chat,
+                     const OxSampling *sampling,
+                     OxEventFunc on_event,
+                     gpointer user_data,
+                     GCancellable *cancellable,
+                     GError **error)
+{
+  return answer_ids (session, ox_model_encode_chat (session->model, chat, error), sampling, on_event, user_data,
+                     cancellable, error);
+}
+
+gboolean
+ox_session_complete (OxSession *session,
+                     const char *text,
+                     const OxSampling *sampling,
+                     OxEventFunc on_event,
+                     gpointer user_data,
+                     GCancellable *cancellable,
+                     GError **error)
+{
+  OxTokenizer *tokenizer = session->model->tokenizer;
+  GArray *ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  gint64 bos = ox_tokenizer_get_bos (tokenizer);
+
+  if (ox_tokenizer_get_add_bos (tokenizer) && bos >= 0) {
+    guint32 id = (guint32) bos;
+    g_array_append_val (ids, id);
+  }
+  ox_tokenizer_encode (tokenizer, text, -1, TRUE, ids);
+  return answer_ids (session, ids, sampling, on_event, user_data, cancellable, error);
+}
+
+double
+ox_statistics_get_prefill_rate (const OxStatistics *statistics)
+{
+  guint computed = statistics->prompt_tokens - statistics->reused_tokens;
+
+  return statistics->prefill_seconds > 0 ? computed / statistics->prefill_seconds : 0;
+}
+
+double
+ox_statistics_get_decode_rate (const OxStatistics *statistics)
+{
+  /* The first token comes out of the prompt's own pass. */
+  return statistics->decode_seconds > 0 && statistics->answer_tokens > 1
+           ? (statistics->answer_tokens - 1) / statistics->decode_seconds
+           : 0;
+}
