@@ -111,8 +111,8 @@ struct OxLinearKernel {
   /* y[r] = Σ_c W[r,c]·x[c] for r in [row_begin, row_end); y is indexed by absolute row. @x: one activation row. */
   void (*matvec) (const OxPackedMatrix *w, const void *x, float *y, size_t row_begin, size_t row_end);
   /* y[i·y_stride + r] for i < m. @x: m activation rows, ox_activation_row_bytes() apart. Same sums as matvec, bit for bit. */
-  void (*matmul) (const OxPackedMatrix *w, const void *x, size_t m, float *y, size_t y_stride, size_t row_begin,
-                  size_t row_end);
+  void (*matmul) (
+    const OxPackedMatrix *w, const void *x, size_t m, float *y, size_t y_stride, size_t row_begin, size_t row_end);
 };
 
 /* Bytes of one activation row of @n elements (@n a multiple of 32 for OX_ACTIVATION_Q8). */

@@ -1,0 +1,37 @@
+/* What the files of this library share and nobody else sees.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include "ox-kernels.h"
+#include "ox-panel.h"
+
+/* The linear kernels of one instruction set. A member is NULL where the set has none of its own, or was not compiled. */
+typedef struct {
+  const OxLinearKernel *exact;    /* one kernel for all types */
+  const OxLinearKernel *integer;  /* [OX_N_PANELS] */
+  const OxLinearKernel *floating; /* F32, F16, BF16 */
+} OxLinearSet;
+
+extern const OxLinearSet ox_linear_c;
+extern const OxLinearSet ox_linear_avx2;
+extern const OxLinearSet ox_linear_avx_vnni;
+extern const OxLinearSet ox_linear_avx512;
+extern const OxLinearSet ox_linear_avx512_vnni;
+
+/* Packing is the same for every instruction set (ox-pack.c). */
+bool ox_exact_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);
+void ox_exact_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
+bool ox_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);
+void ox_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
+bool ox_float_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);
+void ox_float_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
+
+/* Everything of the table that is not a linear layer. */
+void ox_reference_init (OxKernels *table);
+void ox_vector_init_avx2 (OxKernels *table);
+void ox_vector_init_avx512 (OxKernels *table);
+
+/* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */
+unsigned ox_cpu_quota (const char *proc_self_cgroup, const char *cgroup_root);

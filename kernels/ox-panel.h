@@ -1,0 +1,101 @@
+/* Integer panels: the packed layout that every integer linear kernel reads, on any processor.
+ *
+ * Rows are taken 16 at a time (a panel), so that one 512-bit register holds four consecutive weights of each of 16 outputs,
+ * two 256-bit registers hold eight outputs each, and four 128-bit registers four. With G = cols / 32:
+ *
+ *     float    row_scale[16]                a power of two that keeps d and m well inside the range of a half float
+ *     uint8_t  q[G][16 or 32 bytes · 16]    quants, see below
+ *     half     dm[G][values][16]            d, m of each group of 32; or d, m, d, m of its halves (groups of 16)
+ *     padding to 64 bytes
+ *
+ * 8-bit quants: byte (step·16 + row)·4 + j of a group is element 4·step + j, step 0 … 7. 4-bit quants: the low half of byte
+ * (step·16 + row)·4 + j is element 4·step + j, the high half is element 16 + 4·step + j, step 0 … 3.
+ *
+ *     W[row, c] = row_scale · (d · (q - zero_point) + m)
+ *
+ * Rows beyond the matrix in its last panel have d = m = 0.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OX_PANEL_ROWS 16
+
+typedef enum {
+  OX_PANEL_U4_G32,        /* Q4_0 */
+  OX_PANEL_U4_G32_AFFINE, /* Q4_1, Q4_K */
+  OX_PANEL_U4_G16,        /* Q3_K */
+  OX_PANEL_U4_G16_AFFINE, /* Q2_K */
+  OX_PANEL_S8_G32,        /* Q8_0, IQ4_NL, IQ4_XS: the whole range of a byte */
+  OX_PANEL_U5_G32,        /* Q5_0 */
+  OX_PANEL_U5_G32_AFFINE, /* Q5_1, Q5_K */
+  OX_PANEL_U6_G16,        /* Q6_K */
+  OX_N_PANELS,
+  OX_PANEL_NONE = OX_N_PANELS,
+} OxPanelKind;
+
+typedef struct {
+  const char *name;
+  unsigned bits;       /* 4 or 8: the room of a quant */
+  unsigned max_quant;  /* the greatest quant: tells when 16-bit sums overflow */
+  unsigned zero_point; /* 0 for affine */
+  unsigned group;      /* 16 or 32 elements share a scale */
+  bool affine;
+} OxPanelFormat;
+
+/* One initialiser for the table in ox-panel.c and for kernels that want the facts as constants. */
+#define OX_PANEL_FORMAT_U4_G32 ((OxPanelFormat) { "u4-g32", 4, 15, 8, 32, false })
+#define OX_PANEL_FORMAT_U4_G32_AFFINE ((OxPanelFormat) { "u4-g32-affine", 4, 15, 0, 32, true })
+#define OX_PANEL_FORMAT_U4_G16 ((OxPanelFormat) { "u4-g16", 4, 7, 4, 16, false })
+#define OX_PANEL_FORMAT_U4_G16_AFFINE ((OxPanelFormat) { "u4-g16-affine", 4, 3, 0, 16, true })
+#define OX_PANEL_FORMAT_S8_G32 ((OxPanelFormat) { "s8-g32", 8, 255, 128, 32, false })
+#define OX_PANEL_FORMAT_U5_G32 ((OxPanelFormat) { "u5-g32", 8, 31, 16, 32, false })
+#define OX_PANEL_FORMAT_U5_G32_AFFINE ((OxPanelFormat) { "u5-g32-affine", 8, 31, 0, 32, true })
+#define OX_PANEL_FORMAT_U6_G16 ((OxPanelFormat) { "u6-g16", 8, 63, 32, 16, false })
+
+/* Half floats a group of 32 columns has per row. */
+static inline unsigned
+ox_panel_values (OxPanelFormat f)
+{
+  return 32 / f.group * (f.affine ? 2 : 1);
+}
+
+static inline size_t
+ox_panel_quants_offset (void)
+{
+  return OX_PANEL_ROWS * sizeof (float);
+}
+
+/* Bytes of the quants of one group of 32 columns. */
+static inline size_t
+ox_panel_group_bytes (OxPanelFormat f)
+{
+  return OX_PANEL_ROWS * 32 * f.bits / 8;
+}
+
+static inline size_t
+ox_panel_scales_offset (OxPanelFormat f, size_t cols)
+{
+  return ox_panel_quants_offset () + cols / 32 * ox_panel_group_bytes (f);
+}
+
+static inline size_t
+ox_panel_bytes (OxPanelFormat f, size_t cols)
+{
+  size_t scales = cols / 32 * ox_panel_values (f) * OX_PANEL_ROWS * 2;
+  return ox_panel_scales_offset (f, cols) + (scales + 63) / 64 * 64;
+}
+
+/* Float panels: F32, F16 and BF16 weights, 16 rows interleaved: element (c·16 + row) is W[row, c], in the source's format. */
+static inline size_t
+ox_float_panel_bytes (unsigned element_bytes, size_t cols)
+{
+  return (cols * OX_PANEL_ROWS * element_bytes + 63) / 64 * 64;
+}
+
+/* The panel that weights of @type are packed in; OX_PANEL_NONE for float types. */
+OxPanelKind ox_panel_kind (uint32_t type);

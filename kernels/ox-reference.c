@@ -1,0 +1,201 @@
+/* The C reference of everything that is not a linear layer. Sums are kept in float64, so that faster versions are compared
+ * with something better than themselves.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-internal.h"
+
+#include <math.h>
+
+#include "ox-decode.h"
+#include "ox-quantize.h"
+
+static void
+dequantize_c (uint32_t type, const void *src, float *dst, size_t n)
+{
+  ox_dequantize_row (type, src, dst, n);
+}
+
+/* Below this the reciprocal of a scale would leave the range of a float; such a block is nothing but zeros. */
+#define SMALLEST 0x1p-119f
+
+static void
+quantize_q8_c (const float *x, void *dst, size_t n)
+{
+  OxBlockQ8 *block = dst;
+
+  for (size_t i = 0; i < n; i += 32, block++) {
+    float largest = 0, inverse;
+    int sum[2] = { 0, 0 };
+
+    for (unsigned j = 0; j < 32; j++)
+      largest = fmaxf (largest, fabsf (x[i + j]));
+    if (largest < SMALLEST)
+      largest = 0;
+    block->scale = largest / 127;
+    inverse = largest > 0 ? 127 / largest : 0;
+    for (unsigned j = 0; j < 32; j++) {
+      /* The limits only matter for infinities and NaN, which no integer can hold. */
+      float q = nearbyintf (fmaxf (fminf (x[i + j] * inverse, 127), -127));
+      block->q[j] = (int8_t) q;
+      sum[j / 16] += block->q[j];
+    }
+    block->sum[0] = (int16_t) sum[0];
+    block->sum[1] = (int16_t) sum[1];
+  }
+}
+
+static void
+rms_norm_c (float *y, const float *x, const float *w, float weight_offset, float eps, size_t n)
+{
+  double sum = 0, factor;
+
+  for (size_t i = 0; i < n; i++)
+    sum += (double) x[i] * x[i];
+  factor = 1 / sqrt (sum / (double) n + eps);
+  for (size_t i = 0; i < n; i++)
+    y[i] = (float) (x[i] * factor * (w != NULL ? (double) w[i] + weight_offset : 1.0));
+}
+
+static void
+rope_c (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim)
+{
+  size_t half = head_dim / 2;
+
+  for (size_t h = 0; h < n_heads; h++, x += head_dim)
+    for (size_t i = 0; i < half; i++) {
+      double a = x[i], b = x[i + half];
+      x[i] = (float) (a * cos[i] - b * sin[i]);
+      x[i + half] = (float) (b * cos[i] + a * sin[i]);
+    }
+}
+
+static void
+silu_mul_c (float *y, const float *gate, const float *up, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    double g = gate[i];
+    y[i] = (float) (g / (1 + exp (-g)) * up[i]);
+  }
+}
+
+/* gelu(x) ≈ x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))) = x / (1 + exp(-2·√(2/π) · (x + 0.044715 x³))) (Hendrycks & Gimpel
+ * 2016); the second form loses nothing where tanh is near -1. */
+static void
+gelu_tanh_mul_c (float *y, const float *gate, const float *up, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    double g = gate[i];
+    double u = 1.5957691216057308 * (g + 0.044715 * g * g * g);
+    y[i] = (float) (g / (1 + exp (-u)) * up[i]);
+  }
+}
+
+static void
+add_c (float *y, const float *x, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    y[i] += x[i];
+}
+
+static void
+scale_c (float *y, float s, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    y[i] *= s;
+}
+
+static float
+dot_c (const float *a, const float *b, size_t n)
+{
+  double sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    sum += (double) a[i] * b[i];
+  return (float) sum;
+}
+
+static size_t
+argmax_c (const float *x, size_t n)
+{
+  size_t best = 0;
+
+  while (best < n && isnan (x[best]))
+    best++;
+  if (best == n)
+    return 0;
+  for (size_t i = best + 1; i < n; i++)
+    if (x[i] > x[best])
+      best = i;
+  return best;
+}
+
+/* Keys that are scored before their values are added up. */
+#define KEYS 64
+
+size_t
+ox_attention_scratch (const OxAttention *a)
+{
+  size_t group = a->n_heads / a->n_kv_heads;
+
+  /* A score for each key of a block and each query head; then the largest score and the sum of each head. */
+  return group * KEYS + 2 * group;
+}
+
+/* Softmax in one pass (Milakov & Gimelshein 2018; Dao et al. 2022): the running maximum only ever grows, and what was
+ * summed before is scaled down when it does. */
+static void
+attention_c (const OxAttention *a, size_t query, size_t kv_head, float *scratch)
+{
+  size_t group = a->n_heads / a->n_kv_heads, dim = a->head_dim;
+  size_t end = a->position + query + 1, begin = a->window != 0 && end > a->window ? end - a->window : 0;
+  const float *k = a->k + kv_head * a->capacity * dim, *v = a->v + kv_head * a->capacity * dim;
+
+  for (size_t h = 0; h < group; h++) {
+    const float *q = a->q + (query * a->n_heads + kv_head * group + h) * dim;
+    float *out = a->out + (query * a->n_heads + kv_head * group + h) * dim;
+    double largest = -INFINITY, total = 0;
+
+    for (size_t i = 0; i < dim; i++)
+      out[i] = 0;
+    for (size_t first = begin; first < end; first += KEYS) {
+      size_t n = end - first < KEYS ? end - first : KEYS;
+      double block_largest = largest, shrink;
+
+      for (size_t j = 0; j < n; j++) {
+        scratch[j] = dot_c (q, k + (first + j) % a->capacity * dim, dim) * a->scale;
+        block_largest = fmax (block_largest, scratch[j]);
+      }
+      shrink = exp (largest - block_largest);
+      largest = block_largest;
+      total *= shrink;
+      for (size_t i = 0; i < dim; i++)
+        out[i] = (float) (out[i] * shrink);
+      for (size_t j = 0; j < n; j++) {
+        double p = exp (scratch[j] - largest);
+        const float *value = v + (first + j) % a->capacity * dim;
+        total += p;
+        for (size_t i = 0; i < dim; i++)
+          out[i] = (float) (out[i] + p * value[i]);
+      }
+    }
+    for (size_t i = 0; i < dim; i++)
+      out[i] = (float) (out[i] / total);
+  }
+}
+
+void
+ox_reference_init (OxKernels *table)
+{
+  table->dequantize = dequantize_c;
+  table->quantize_q8 = quantize_q8_c;
+  table->rms_norm = rms_norm_c;
+  table->rope = rope_c;
+  table->silu_mul = silu_mul_c;
+  table->gelu_tanh_mul = gelu_tanh_mul_c;
+  table->add = add_c;
+  table->scale = scale_c;
+  table->dot = dot_c;
+  table->argmax = argmax_c;
+  table->attention = attention_c;
+}

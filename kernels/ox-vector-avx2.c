@@ -1,0 +1,10 @@
+/* Vector operations for avx2.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-internal.h"
+
+void
+ox_vector_init_avx2 (OxKernels *table)
+{
+}
