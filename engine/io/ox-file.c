@@ -139,8 +139,8 @@ ox_file_read (OxFile *file, guint64 offset, void *buffer, gsize len, GError **er
     }
     if (n == 0) {
       g_set_error (error, OX_ERROR, OX_ERROR_IO,
-                   "%s: was cut short while in use: it had %" G_GUINT64_FORMAT " bytes when opened and ends at %" G_GUINT64_FORMAT
-                   " now",
+                   "%s: was cut short while in use: it had %" G_GUINT64_FORMAT
+                   " bytes when opened and ends at %" G_GUINT64_FORMAT " now",
                    file->name, file->size, offset + done);
       return FALSE;
     }
@@ -157,14 +157,15 @@ ox_file_read_all (OxFile *file, guint64 max_bytes, GError **error)
 
   if (file->size > max_bytes || file->size >= G_MAXSIZE) {
     g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
-                 "%s: has %" G_GUINT64_FORMAT " bytes, at most %" G_GUINT64_FORMAT " were expected", file->name, file->size,
-                 max_bytes);
+                 "%s: has %" G_GUINT64_FORMAT " bytes, at most %" G_GUINT64_FORMAT " were expected", file->name,
+                 file->size, max_bytes);
     return NULL;
   }
   size = (gsize) file->size;
   data = g_try_malloc (size + 1);
   if (!data) {
-    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "%s: no memory for its %" G_GSIZE_FORMAT " bytes", file->name, size);
+    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "%s: no memory for its %" G_GSIZE_FORMAT " bytes", file->name,
+                 size);
     return NULL;
   }
   if (!ox_file_read (file, 0, data, size, error))

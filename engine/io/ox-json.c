@@ -43,7 +43,8 @@ text_alloc (gsize len, const char *file_name, GError **error)
   char *text = len > G_MAXSIZE - YYJSON_PADDING_SIZE ? NULL : g_try_malloc (len + YYJSON_PADDING_SIZE);
 
   if (!text)
-    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "%s: no memory for %" G_GSIZE_FORMAT " bytes of JSON", file_name, len);
+    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "%s: no memory for %" G_GSIZE_FORMAT " bytes of JSON", file_name,
+                 len);
   else
     memset (text + len, 0, YYJSON_PADDING_SIZE);
   return text;
@@ -61,7 +62,8 @@ parse_in_place (char *text, gsize len, const char *file_name, GError **error)
     if (len == 0)
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: is empty, JSON was expected", file_name);
     else if (err.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
-      g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "%s: its JSON has too many values to be held in memory", file_name);
+      g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "%s: its JSON has too many values to be held in memory",
+                   file_name);
     else
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: is not valid JSON: %s at byte %" G_GSIZE_FORMAT, file_name,
                    err.msg ? err.msg : "error", (gsize) err.pos);
@@ -91,8 +93,8 @@ ox_json_read_all (OxFile *file, guint64 max_bytes, GError **error)
 
   if (size > max_bytes || size > G_MAXSIZE) {
     g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
-                 "%s: has %" G_GUINT64_FORMAT " bytes, at most %" G_GUINT64_FORMAT " were expected", ox_file_get_name (file),
-                 size, max_bytes);
+                 "%s: has %" G_GUINT64_FORMAT " bytes, at most %" G_GUINT64_FORMAT " were expected",
+                 ox_file_get_name (file), size, max_bytes);
     return NULL;
   }
   return ox_json_read (file, 0, (gsize) size, error);
@@ -137,7 +139,9 @@ ox_json_describe (yyjson_val *val)
   case YYJSON_TYPE_BOOL:
     return yyjson_get_bool (val) ? "true" : "false";
   case YYJSON_TYPE_NUM:
-    return yyjson_is_uint (val) ? "a non-negative integer" : yyjson_is_int (val) ? "a negative integer" : "a number that is no integer";
+    return yyjson_is_uint (val)  ? "a non-negative integer"
+           : yyjson_is_int (val) ? "a negative integer"
+                                 : "a number that is no integer";
   case YYJSON_TYPE_STR:
     return "a string";
   case YYJSON_TYPE_ARR:

@@ -9,6 +9,8 @@
 #include "ox-kernels.h"
 
 #define OX_WEIGHTS_MAX_DIMS 8
+/* The largest mixture-of-experts checkpoints have some 150,000. */
+#define OX_WEIGHTS_MAX_TENSORS 1000000
 
 /* Element types that safetensors files carry beside the weight formats of OxType; kept apart from GGUF's numbers. */
 enum {
@@ -54,8 +56,11 @@ OxGguf *ox_weights_get_gguf (OxWeights *weights);
 guint64 ox_weights_get_file_bytes (OxWeights *weights);
 
 /* Rows [row_begin, row_end) of a tensor seen as [dims[0], rest], raw bytes into @buffer (as large as they are). */
-gboolean ox_tensor_read_rows (const OxTensorInfo *tensor, guint64 row_begin, guint64 row_end, void *buffer, GError **error);
+gboolean ox_tensor_read_rows (
+  const OxTensorInfo *tensor, guint64 row_begin, guint64 row_end, void *buffer, GError **error);
 /* The whole tensor as float32 (integer types converted too); free with g_free(). */
 float *ox_tensor_read_f32 (const OxTensorInfo *tensor, GError **error);
 /* "F32 [320, 64]", for messages. */
 char *ox_tensor_describe (const OxTensorInfo *tensor);
+/* Whether @tensor has @n_dims dimensions of these sizes (guint64 each); the error tells what it has and what was expected. */
+gboolean ox_tensor_check_shape (const OxTensorInfo *tensor, GError **error, guint n_dims, ...);
