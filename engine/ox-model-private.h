@@ -12,7 +12,7 @@ struct _OxModel {
   OxModelPlan *plan;
   OxConfig *config;
   OxWeights *weights;
-  OxTokenizer *tokenizer;
+  OxTokenizer *tokenizer; /* NULL: loaded without one */
   const OxChatFormat *chat_format; /* NULL: a base model */
   GArray *stop_ids;                /* guint32 */
   OxSampling default_sampling;
@@ -25,6 +25,10 @@ struct _OxModel {
   OxNetwork *network;
   OxStateOptions state_options;
 };
+
+/* As ox_model_load(). Without tokenizer the model takes ids only, by ox_session_eval(): golden checkpoints have no text. */
+OxModel *ox_model_load_full (const char *path, const OxModelOptions *options, gboolean with_tokenizer, OxProgressFunc progress,
+                             gpointer user_data, GCancellable *cancellable, GError **error);
 
 /* Plan and configuration from already opened weights. @config_out may be NULL. */
 OxModelPlan *ox_model_plan_weights (const char *path, OxWeights *weights, const OxConfig *config,

@@ -58,6 +58,18 @@ ox_model_load (const char *path,
                GCancellable *cancellable,
                GError **error)
 {
+  return ox_model_load_full (path, options, TRUE, progress, user_data, cancellable, error);
+}
+
+OxModel *
+ox_model_load_full (const char *path,
+                    const OxModelOptions *options,
+                    gboolean with_tokenizer,
+                    OxProgressFunc progress,
+                    gpointer user_data,
+                    GCancellable *cancellable,
+                    GError **error)
+{
   g_autoptr (OxModel) model = g_new0 (OxModel, 1);
   LoadProgress state = {
     .func = progress, .user_data = user_data, .cancellable = cancellable, .thread = g_thread_self ()
@@ -74,18 +86,20 @@ ox_model_load (const char *path,
       (model->config = ox_config_load (path, model->weights, error)) == NULL ||
       (model->plan = ox_model_plan_weights (path, model->weights, model->config, options, error)) == NULL ||
       !check_memory (model->plan, options, error) ||
-      (model->tokenizer = ox_tokenizer_load (path, cancellable, error)) == NULL)
+      (with_tokenizer && (model->tokenizer = ox_tokenizer_load (path, cancellable, error)) == NULL))
     return NULL;
-  ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
+  if (model->tokenizer != NULL)
+    ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
   ox_model_state_options (model->config, options, &model->state_options);
   ox_model_read_sampling (path, model->config, &model->default_sampling);
 
-  if (ox_tokenizer_get_size (model->tokenizer) > model->config->vocab_size) {
+  if (model->tokenizer != NULL && ox_tokenizer_get_size (model->tokenizer) > model->config->vocab_size) {
     g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: the tokenizer has %u tokens, but the model only %u", path,
                  ox_tokenizer_get_size (model->tokenizer), model->config->vocab_size);
     return NULL;
   }
-  model->chat_format = ox_chat_format_detect (model->tokenizer, model->config->architecture);
+  if (model->tokenizer != NULL)
+    model->chat_format = ox_chat_format_detect (model->tokenizer, model->config->architecture);
   for (guint i = 0; i < model->config->eos_token_ids->len; i++)
     g_array_append_val (model->stop_ids, g_array_index (model->config->eos_token_ids, guint32, i));
   if (model->chat_format != NULL)
