@@ -16,9 +16,10 @@ typedef struct {
 
 extern const OxLinearSet ox_linear_c;
 extern const OxLinearSet ox_linear_avx2;
-extern const OxLinearSet ox_linear_avx_vnni;
+extern const OxLinearSet ox_panel_avx2;
+extern const OxLinearSet ox_panel_avx_vnni;
 extern const OxLinearSet ox_linear_avx512;
-extern const OxLinearSet ox_linear_avx512_vnni;
+extern const OxLinearSet ox_panel_avx512_vnni;
 
 /* Packing is the same for every instruction set (ox-pack.c). */
 bool ox_exact_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);

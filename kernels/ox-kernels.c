@@ -42,29 +42,30 @@ linear_c (uint32_t type, OxPrecision precision, size_t rows, size_t cols)
 static const OxLinearKernel *
 linear_avx2 (uint32_t type, OxPrecision precision, size_t rows, size_t cols)
 {
-  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2 };
-  return pick (sets, 2, type, precision);
+  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_panel_avx2 };
+  return pick (sets, 3, type, precision);
 }
 
 static const OxLinearKernel *
 linear_avx_vnni (uint32_t type, OxPrecision precision, size_t rows, size_t cols)
 {
-  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_linear_avx_vnni };
-  return pick (sets, 3, type, precision);
+  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_panel_avx2, &ox_panel_avx_vnni };
+  return pick (sets, 4, type, precision);
 }
 
 static const OxLinearKernel *
 linear_avx512 (uint32_t type, OxPrecision precision, size_t rows, size_t cols)
 {
-  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_linear_avx512 };
-  return pick (sets, 3, type, precision);
+  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_panel_avx2, &ox_linear_avx512 };
+  return pick (sets, 4, type, precision);
 }
 
 static const OxLinearKernel *
 linear_avx512_vnni (uint32_t type, OxPrecision precision, size_t rows, size_t cols)
 {
-  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_linear_avx512, &ox_linear_avx512_vnni };
-  return pick (sets, 4, type, precision);
+  static const OxLinearSet *const sets[] = { &ox_linear_c, &ox_linear_avx2, &ox_panel_avx2, &ox_linear_avx512,
+                                             &ox_panel_avx512_vnni };
+  return pick (sets, 5, type, precision);
 }
 
 #endif

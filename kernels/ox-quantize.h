@@ -16,3 +16,6 @@ typedef struct {
 } OxBlockQ8;
 
 static_assert (sizeof (OxBlockQ8) == 40, "activation block");
+
+/* A block whose greatest magnitude is below this is all zeros: the reciprocal of its scale would leave the range of a float. */
+#define OX_Q8_SMALLEST 0x1p-119f

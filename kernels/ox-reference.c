@@ -16,9 +16,6 @@ dequantize_c (uint32_t type, const void *src, float *dst, size_t n)
   ox_dequantize_row (type, src, dst, n);
 }
 
-/* Below this the reciprocal of a scale would leave the range of a float; such a block is nothing but zeros. */
-#define SMALLEST 0x1p-119f
-
 static void
 quantize_q8_c (const float *x, void *dst, size_t n)
 {
@@ -30,7 +27,7 @@ quantize_q8_c (const float *x, void *dst, size_t n)
 
     for (unsigned j = 0; j < 32; j++)
       largest = fmaxf (largest, fabsf (x[i + j]));
-    if (largest < SMALLEST)
+    if (!(largest >= OX_Q8_SMALLEST))
       largest = 0;
     block->scale = largest / 127;
     inverse = largest > 0 ? 127 / largest : 0;

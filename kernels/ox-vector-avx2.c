@@ -1,10 +1,76 @@
-/* Vector operations for avx2.
+/* Norms, rope, gates, attention and quantisation of activations for AVX2, FMA and F16C.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-internal.h"
 
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+
+#include "ox-simd-avx2.h"
+
+#include "ox-vector-template.h"
+
+/* The 32 quants are rounded in four vectors of eight and narrowed; packs work within 128-bit halves, hence the permutation. */
+static void
+quantize_q8 (const float *x, void *dst, size_t n)
+{
+  OxBlockQ8 *block = dst;
+  const __m256i order = _mm256_setr_epi32 (0, 4, 1, 5, 2, 6, 3, 7), ones = _mm256_set1_epi16 (1);
+  const VF limit = vf_set1 (127);
+
+  for (size_t i = 0; i < n; i += 32, block++) {
+    VF v[4], most = vf_set1 (0);
+    __m256i q[4], low, high, sums;
+    __m128i halves;
+    float largest, inverse;
+
+    for (unsigned j = 0; j < 4; j++) {
+      v[j] = vf_load (x + i + j * 8);
+      most = vf_max (vf_abs (v[j]), most);
+    }
+    largest = vf_greatest (most);
+    if (!(largest >= OX_Q8_SMALLEST))
+      largest = 0;
+    inverse = largest > 0 ? 127 / largest : 0;
+    block->scale = largest / 127;
+    for (unsigned j = 0; j < 4; j++) {
+      VF scaled = vf_mul (v[j], vf_set1 (inverse));
+      q[j] = _mm256_cvtps_epi32 (vf_max (vf_min (scaled, limit), vf_sub (vf_set1 (0), limit)));
+    }
+    low = _mm256_packs_epi32 (q[0], q[1]);
+    high = _mm256_packs_epi32 (q[2], q[3]);
+    _mm256_storeu_si256 ((__m256i *) (void *) block->q,
+                         _mm256_permutevar8x32_epi32 (_mm256_packs_epi16 (low, high), order));
+    /* Eight 32-bit sums; the two of `low` belong to elements 0 … 15. */
+    sums = _mm256_hadd_epi32 (_mm256_madd_epi16 (low, ones), _mm256_madd_epi16 (high, ones));
+    halves = _mm_add_epi32 (_mm256_castsi256_si128 (sums), _mm256_extracti128_si256 (sums, 1));
+    halves = _mm_hadd_epi32 (halves, halves);
+    block->sum[0] = (int16_t) _mm_extract_epi32 (halves, 0);
+    block->sum[1] = (int16_t) _mm_extract_epi32 (halves, 1);
+  }
+}
+
+void
+ox_vector_init_avx2 (OxKernels *table)
+{
+  table->dequantize = dequantize;
+  table->quantize_q8 = quantize_q8;
+  table->rms_norm = rms_norm;
+  table->rope = rope;
+  table->silu_mul = silu_mul;
+  table->gelu_tanh_mul = gelu_tanh_mul;
+  table->add = add;
+  table->scale = scale;
+  table->dot = dot;
+  table->argmax = argmax;
+  table->attention = attention;
+}
+
+#else
+
 void
 ox_vector_init_avx2 (OxKernels *table)
 {
 }
+
+#endif

@@ -1,10 +1,61 @@
-/* Vector operations for avx512.
+/* Norms, rope, gates, attention and quantisation of activations for AVX-512 (F, BW, DQ, VL).
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-internal.h"
 
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+
+#include "ox-simd-avx512.h"
+
+#include "ox-vector-template.h"
+
+static void
+quantize_q8 (const float *x, void *dst, size_t n)
+{
+  OxBlockQ8 *block = dst;
+  const VF limit = vf_set1 (127);
+
+  for (size_t i = 0; i < n; i += 32, block++) {
+    VF a = vf_load (x + i), b = vf_load (x + i + 16), factor;
+    float largest = vf_greatest (vf_max (vf_abs (a), vf_max (vf_abs (b), vf_set1 (0)))), inverse;
+    __m512i qa, qb;
+
+    if (!(largest >= OX_Q8_SMALLEST))
+      largest = 0;
+    inverse = largest > 0 ? 127 / largest : 0;
+    block->scale = largest / 127;
+    factor = vf_set1 (inverse);
+    qa = _mm512_cvtps_epi32 (vf_max (vf_min (vf_mul (a, factor), limit), vf_sub (vf_set1 (0), limit)));
+    qb = _mm512_cvtps_epi32 (vf_max (vf_min (vf_mul (b, factor), limit), vf_sub (vf_set1 (0), limit)));
+    _mm_storeu_si128 ((__m128i *) (void *) block->q, _mm512_cvtepi32_epi8 (qa));
+    _mm_storeu_si128 ((__m128i *) (void *) (block->q + 16), _mm512_cvtepi32_epi8 (qb));
+    block->sum[0] = (int16_t) _mm512_reduce_add_epi32 (qa);
+    block->sum[1] = (int16_t) _mm512_reduce_add_epi32 (qb);
+  }
+}
+
+void
+ox_vector_init_avx512 (OxKernels *table)
+{
+  table->dequantize = dequantize;
+  table->quantize_q8 = quantize_q8;
+  table->rms_norm = rms_norm;
+  table->rope = rope;
+  table->silu_mul = silu_mul;
+  table->gelu_tanh_mul = gelu_tanh_mul;
+  table->add = add;
+  table->scale = scale;
+  table->dot = dot;
+  table->argmax = argmax;
+  table->attention = attention;
+}
+
+#else
+
 void
 ox_vector_init_avx512 (OxKernels *table)
 {
 }
+
+#endif

@@ -1,0 +1,143 @@
+/* The vocabulary that the shared templates are written in, for AVX-512: vectors of 16 floats.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VF_LANES 16
+#define OX_NAME(NAME) NAME##_avx512
+#define OX_LEVEL "avx512"
+/* Accumulators that stay in registers: outputs (vectors) × activation rows of a float tile. */
+#define FLOAT_TILE_VECTORS 4
+#define FLOAT_TILE_ROWS 6
+
+typedef __m512 VF;
+
+static inline VF
+vf_load (const float *p)
+{
+  return _mm512_loadu_ps (p);
+}
+
+static inline void
+vf_store (float *p, VF v)
+{
+  _mm512_storeu_ps (p, v);
+}
+
+/* The first @n < VF_LANES lanes; the others are zero. */
+static inline VF
+vf_load_n (const float *p, size_t n)
+{
+  return _mm512_maskz_loadu_ps ((__mmask16) ((1u << n) - 1), p);
+}
+
+static inline void
+vf_store_n (float *p, VF v, size_t n)
+{
+  _mm512_mask_storeu_ps (p, (__mmask16) ((1u << n) - 1), v);
+}
+
+static inline VF
+vf_set1 (float x)
+{
+  return _mm512_set1_ps (x);
+}
+
+static inline VF
+vf_add (VF a, VF b)
+{
+  return _mm512_add_ps (a, b);
+}
+
+static inline VF
+vf_sub (VF a, VF b)
+{
+  return _mm512_sub_ps (a, b);
+}
+
+static inline VF
+vf_mul (VF a, VF b)
+{
+  return _mm512_mul_ps (a, b);
+}
+
+static inline VF
+vf_div (VF a, VF b)
+{
+  return _mm512_div_ps (a, b);
+}
+
+/* a · b + c */
+static inline VF
+vf_fma (VF a, VF b, VF c)
+{
+  return _mm512_fmadd_ps (a, b, c);
+}
+
+/* The greater of each lane; @b where either is NaN. */
+static inline VF
+vf_max (VF a, VF b)
+{
+  return _mm512_max_ps (a, b);
+}
+
+static inline VF
+vf_min (VF a, VF b)
+{
+  return _mm512_min_ps (a, b);
+}
+
+static inline VF
+vf_abs (VF a)
+{
+  return _mm512_abs_ps (a);
+}
+
+static inline float
+vf_sum (VF v)
+{
+  return _mm512_reduce_add_ps (v);
+}
+
+static inline float
+vf_greatest (VF v)
+{
+  return _mm512_reduce_max_ps (v);
+}
+
+/* A bit for every lane where a == b. */
+static inline unsigned
+vf_equal (VF a, VF b)
+{
+  return _mm512_cmp_ps_mask (a, b, _CMP_EQ_OQ);
+}
+
+static inline VF
+vf_round (VF a)
+{
+  return _mm512_roundscale_ps (a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* a · 2^n for whole n. */
+static inline VF
+vf_scale_exponent (VF a, VF n)
+{
+  return _mm512_scalef_ps (a, n);
+}
+
+static inline VF
+vf_load_f16 (const void *p)
+{
+  return _mm512_cvtph_ps (_mm256_loadu_si256 (p));
+}
+
+static inline VF
+vf_load_bf16 (const void *p)
+{
+  return _mm512_castsi512_ps (_mm512_slli_epi32 (_mm512_cvtepu16_epi32 (_mm256_loadu_si256 (p)), 16));
+}
