@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 
 ox_cache=${XDG_CACHE_HOME:-$HOME/.cache}/oxinfer
+# shellcheck disable=SC2034  # used by dev
 ox_models=$ox_cache/models
 ox_root_suite=trixie
 ox_root_needs_mib=3072
@@ -192,7 +193,7 @@ choose_environment () {
     '')
       lacks=$(host_lacks)
       if [ -z "$lacks" ]; then ox_environment=host; else ox_environment=root; fi ;;
-    *) die "OX_DEV_ENVIRONMENT is “$OX_DEV_ENVIRONMENT”; it can be host or root" ;;
+    *) die "OX_DEV_ENVIRONMENT is $OX_DEV_ENVIRONMENT; it can be host or root" ;;
   esac
   ox_environment_id=host
   [ $ox_environment = root ] || return 0

