@@ -33,7 +33,11 @@ const OxChatFormat *ox_chat_format_find (const char *name);
 const char *ox_chat_format_get_name (const OxChatFormat *format);
 /* NULL with OX_ERROR_INVALID when the format refuses the conversation (roles that do not alternate, …) as the reference does. With
  * @add_generation_prompt the text ends where the answer starts; a last assistant message without it is left open to be continued. */
-OxPrompt *ox_chat_format_render (const OxChatFormat *format, const OxChat *chat, OxTokenizer *tokenizer,
-                                 gboolean add_generation_prompt, gboolean continue_last, GError **error);
+OxPrompt *ox_chat_format_render (const OxChatFormat *format,
+                                 const OxChat *chat,
+                                 OxTokenizer *tokenizer,
+                                 gboolean add_generation_prompt,
+                                 gboolean continue_last,
+                                 GError **error);
 /* Adds the ids that end a turn in this format to @ids (guint32), each once. */
 void ox_chat_format_add_stop_ids (const OxChatFormat *format, OxTokenizer *tokenizer, GArray *ids);

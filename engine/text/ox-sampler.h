@@ -9,8 +9,8 @@
 typedef struct _OxSampler OxSampler;
 
 /* OX_ERROR_INVALID when a setting is out of its range. */
-OxSampler *ox_sampler_new (const OxSampling *sampling, guint vocab_size, const guint32 *suppress, gsize n_suppress,
-                           GError **error);
+OxSampler *ox_sampler_new (
+  const OxSampling *sampling, guint vocab_size, const guint32 *suppress, gsize n_suppress, GError **error);
 void ox_sampler_free (OxSampler *sampler);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxSampler, ox_sampler_free)
 

@@ -8,7 +8,10 @@
 #include "io/ox-gguf.h"
 
 OxTokenizer *ox_tokenizer_new_from_json (OxFile *file, GCancellable *cancellable, GError **error);
-OxTokenizer *ox_tokenizer_new_from_gguf (OxGguf *gguf, const char *file_name, GCancellable *cancellable, GError **error);
+OxTokenizer *ox_tokenizer_new_from_gguf (OxGguf *gguf,
+                                         const char *file_name,
+                                         GCancellable *cancellable,
+                                         GError **error);
 
 /* The id of exactly this token string, or -1. */
 gint64 ox_tokenizer_find (OxTokenizer *tokenizer, const char *token);
