@@ -33,7 +33,7 @@ guint32
 ox_dtype_from_gguf (guint32 type)
 {
   for (guint i = 0; i < G_N_ELEMENTS (plain_types); i++) {
-    if (type == plain_types[i].gguf)
+    if (type == plain_types[i].gguf && type != G_MAXUINT32)
       return plain_types[i].dtype;
   }
   return type < OX_DTYPE_I64 && ox_type_info (type) ? type : OX_DTYPE_UNKNOWN;
