@@ -72,7 +72,7 @@ lookup (OxGguf *gguf, const char *key)
 static gboolean
 read_int (const guint8 *p, guint32 type, gint64 *value, guint64 *value_u)
 {
-  guint64 raw;
+  guint64 raw = 0;
 
   if (type == GGUF_F32 || type == GGUF_F64 || ox_gguf_value_size (type) == 0)
     return FALSE;
@@ -100,7 +100,7 @@ read_int (const guint8 *p, guint32 type, gint64 *value, guint64 *value_u)
 static gboolean
 read_float (const guint8 *p, guint32 type, double *value)
 {
-  guint64 raw;
+  guint64 raw = 0;
   gint64 i;
 
   if (type == GGUF_F32) {
@@ -145,7 +145,7 @@ gboolean
 ox_gguf_get_uint (OxGguf *gguf, const char *key, guint64 *value)
 {
   const OxGgufEntry *entry = lookup (gguf, key);
-  guint64 raw;
+  guint64 raw = 0;
   gint64 i;
 
   if (!entry || entry->type == GGUF_BOOL)
