@@ -4,6 +4,7 @@
  */
 #include "golden/ox-golden-gguf.h"
 #include "golden/ox-golden-model.h"
+#include "golden/ox-golden-text.h"
 
 #include <string.h>
 
@@ -49,16 +50,6 @@ static gboolean
 is_case_file (const char *name)
 {
   return g_str_has_suffix (name, ".json") || g_str_has_suffix (name, ".json.xz");
-}
-
-/* A case file of the text groups, from its name on disk. */
-static gboolean
-run_file (const char *path, OxGoldenReport *report, GCancellable *cancellable, GError **error)
-{
-  g_autofree char *name = g_path_get_basename (path);
-
-  ox_golden_report_not_computed (report, name, "this version runs no case of this kind");
-  return TRUE;
 }
 
 /* Names in @folder, sorted, so that runs can be compared. */
@@ -107,7 +98,7 @@ run_folder (const char *folder,
         return FALSE;
     } else if (!is_case && is_case_file (name)) {
       ++*found;
-      if (!run_file (path, report, cancellable, error))
+      if (!ox_golden_text_run (path, models, report, cancellable, error))
         return FALSE;
     }
   }
@@ -129,7 +120,7 @@ ox_golden_run (const char *path, const char *models, OxGoldenReport *report, GCa
 
     if (strcmp (name, "case.json") == 0)
       return run_case (folder, models, report, cancellable, error);
-    return run_file (path, report, cancellable, error);
+    return ox_golden_text_run (path, models, report, cancellable, error);
   }
   if (!run_folder (path, models, report, 0, &found, cancellable, error))
     return FALSE;

@@ -120,11 +120,16 @@ read_vocab (Reader *reader, gboolean byte_level, GError **error)
   return TRUE;
 }
 
+/* Control tokens are found in the text as it is. Others are spelled with plain spaces by the converter and so are found once
+ * U+2581 has become one; unless each stretch of text gets a space in front, which must not come between. */
 static void
 collect_added (Reader *reader)
 {
-  OxVocab *vocab = reader->tokenizer->vocab;
-  g_autoptr (GArray) added = g_array_new (FALSE, TRUE, sizeof (OxAddedToken));
+  OxTokenizer *tokenizer = reader->tokenizer;
+  OxVocab *vocab = tokenizer->vocab;
+  gboolean normalize = !vocab->byte_level && !tokenizer->add_space_prefix;
+  g_autoptr (GArray) raw = g_array_new (FALSE, TRUE, sizeof (OxAddedToken));
+  g_autoptr (GArray) normalized = g_array_new (FALSE, TRUE, sizeof (OxAddedToken));
 
   for (guint32 id = 0; id < vocab->n_tokens; id++) {
     const OxToken *token = vocab->tokens + id;
@@ -132,10 +137,20 @@ collect_added (Reader *reader)
     gboolean is_control = (token->flags & OX_TOKEN_CONTROL) != 0;
     OxAddedToken entry = { ox_vocab_name (vocab, id), token->name_len, id, is_control, FALSE, FALSE };
 
-    if (token->name_len > 0 && (is_control || type == TYPE_USER_DEFINED))
-      g_array_append_val (added, entry);
+    if (token->name_len == 0 || (!is_control && type != TYPE_USER_DEFINED))
+      continue;
+    if (normalize && !is_control) {
+      entry.text = ox_vocab_bytes (vocab, id);
+      entry.len = token->n_bytes;
+      g_array_append_val (normalized, entry);
+    } else {
+      g_array_append_val (raw, entry);
+    }
   }
-  reader->tokenizer->added = ox_added_tokens_new ((const OxAddedToken *) (gpointer) added->data, added->len);
+  tokenizer->added = ox_added_tokens_new ((const OxAddedToken *) (gpointer) raw->data, raw->len);
+  if (normalized->len > 0)
+    tokenizer->added_normalized =
+      ox_added_tokens_new ((const OxAddedToken *) (gpointer) normalized->data, normalized->len);
 }
 
 /* ---- SentencePiece style ---- */
@@ -213,8 +228,6 @@ read_scores (Reader *reader, GError **error)
   }
   ox_bpe_finish (tokenizer->bpe);
 
-  tokenizer->add_space_prefix = TRUE;
-  ox_gguf_get_bool (reader->gguf, "tokenizer.ggml.add_space_prefix", &tokenizer->add_space_prefix);
   return TRUE;
 }
 
@@ -373,6 +386,10 @@ ox_tokenizer_new_from_gguf (OxGguf *gguf, const char *file_name, GCancellable *c
     g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: %s: is “%s”, “llama” or “gpt2” were expected", file_name,
                  KEY_MODEL, quoted);
     return NULL;
+  }
+  if (!byte_level) {
+    tokenizer->add_space_prefix = TRUE;
+    ox_gguf_get_bool (gguf, "tokenizer.ggml.add_space_prefix", &tokenizer->add_space_prefix);
   }
   ok = read_vocab (&reader, byte_level, error);
   types = reader.types;
