@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-model-private.h"
-#include "ox-platform-private.h"
 
 #include <string.h>
 

@@ -2,12 +2,16 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "ox-platform-private.h"
+#include "oxinfer.h"
 
 #include <string.h>
 
 #include "ox-backend.h"
 #include "ox-kernels.h"
+
+#define MAX_GPUS 16
+
+#define MAX_DEVICES 16
 
 /* A line "Name:   123 kB" of /proc/meminfo, in bytes; 0 when it is not there. */
 static guint64
@@ -73,12 +77,14 @@ ox_platform_get_memory (guint64 *total, guint64 *available)
 static gpointer
 probe_gpus (gpointer unused)
 {
-  OxGpuDevice devices[OX_MAX_GPU_DEVICES];
-  unsigned n = ox_gpu_probe (devices, G_N_ELEMENTS (devices));
+  OxDevice devices[MAX_GPUS];
+  gsize n = ox_backend_probe (devices, G_N_ELEMENTS (devices));
   g_autoptr (GStrvBuilder) names = g_strv_builder_new ();
+  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
 
-  for (unsigned i = 0; i < n; i++)
-    if (!devices[i].is_software)
+  /* One that two drivers offer is still one. */
+  for (gsize i = 0; i < MIN (n, G_N_ELEMENTS (devices)); i++)
+    if (!devices[i].is_software && g_hash_table_add (seen, devices[i].name))
       g_strv_builder_add (names, devices[i].name);
   return g_strv_builder_end (names);
 }

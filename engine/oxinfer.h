@@ -67,9 +67,13 @@ typedef struct {
   char **gpus;
 } OxPlatform;
 
+/* The first call asks the GPU drivers, which may take some hundred milliseconds: not for a main thread. */
 OxPlatform *ox_platform_query (void);
 void ox_platform_free (OxPlatform *platform);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxPlatform, ox_platform_free)
+
+/* Only the two memory figures, in microseconds rather than milliseconds. */
+void ox_platform_get_memory (guint64 *total, guint64 *available);
 
 /* The one monotonic clock, in microseconds. Tests replace its source; NULL puts the system's back. */
 gint64 ox_clock_now (void);
