@@ -23,21 +23,43 @@ typedef struct {
   const char *how;    /* the file that was run, for names shown; or NULL */
   double tolerance;   /* of logits */
   gboolean exact_ids; /* whether greedy ids have to be those of the case */
-  GHashTable *traced; /* "hidden_3" → GArray of float, all rows so far */
+  GPtrArray *traced;  /* Traced, in the order in which the layers gave them */
 } Run;
+
+typedef struct {
+  char *name;     /* "hidden_3" */
+  GArray *values; /* float, of all rows so far */
+} Traced;
+
+static void
+traced_free (gpointer data)
+{
+  Traced *traced = data;
+
+  g_free (traced->name);
+  g_array_unref (traced->values);
+  g_free (traced);
+}
 
 static void
 on_trace (const char *name, guint layer, const float *values, guint rows, guint cols, gpointer user_data)
 {
   Run *run = user_data;
   g_autofree char *key = strcmp (name, "hidden") == 0 ? g_strdup_printf ("hidden_%u", layer) : g_strdup (name);
-  GArray *all = g_hash_table_lookup (run->traced, key);
+  Traced *traced;
 
-  if (all == NULL) {
-    all = g_array_new (FALSE, FALSE, sizeof (float));
-    g_hash_table_insert (run->traced, g_steal_pointer (&key), all);
+  for (guint i = 0; i < run->traced->len; i++) {
+    traced = g_ptr_array_index (run->traced, i);
+    if (strcmp (traced->name, key) == 0) {
+      g_array_append_vals (traced->values, values, rows * cols);
+      return;
+    }
   }
-  g_array_append_vals (all, values, rows * cols);
+  traced = g_new (Traced, 1);
+  traced->name = g_steal_pointer (&key);
+  traced->values = g_array_new (FALSE, FALSE, sizeof (float));
+  g_array_append_vals (traced->values, values, rows * cols);
+  g_ptr_array_add (run->traced, traced);
 }
 
 static char *
@@ -59,10 +81,8 @@ check_prefill (Run *run, guint prompt, const guint32 *ids, gsize n)
   g_autofree float *logits = g_new (float, n *vocab);
   g_autoptr (OxSession) session = NULL;
   g_autoptr (GError) error = NULL;
-  GHashTableIter iter;
-  gpointer key, value;
 
-  g_hash_table_remove_all (run->traced);
+  g_ptr_array_set_size (run->traced, 0);
   session = ox_session_new_full (run->model, 0, on_trace, run, &error);
   if (session == NULL || !ox_session_eval (session, ids, n, OX_LOGITS_ALL, logits, run->cancellable, &error)) {
     ox_golden_case_set_handled (golden, logits_name);
@@ -71,12 +91,11 @@ check_prefill (Run *run, guint prompt, const guint32 *ids, gsize n)
   }
   ox_golden_case_compare (golden, logits_name, shown, logits, n * vocab, run->tolerance);
 
-  g_hash_table_iter_init (&iter, run->traced);
-  while (g_hash_table_iter_next (&iter, &key, &value)) {
-    g_autofree char *name = g_strdup_printf ("%sprompt%u_%s", run->prefix, prompt, (const char *) key);
-    GArray *all = value;
+  for (guint i = 0; i < run->traced->len; i++) {
+    Traced *traced = g_ptr_array_index (run->traced, i);
+    g_autofree char *name = g_strdup_printf ("%sprompt%u_%s", run->prefix, prompt, traced->name);
 
-    ox_golden_case_compare (golden, name, shown, (const float *) all->data, all->len,
+    ox_golden_case_compare (golden, name, shown, (const float *) traced->values->data, traced->values->len,
                             ox_golden_case_tolerance (golden, name, "hidden"));
   }
 }
@@ -235,7 +254,7 @@ check_prompts (Run *run, gboolean in_chunks)
   static const guint one = 1;
   OxGoldenCase *golden = run->golden;
 
-  run->traced = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, (GDestroyNotify) g_array_unref);
+  run->traced = g_ptr_array_new_with_free_func (traced_free);
   for (guint i = 0; i < ox_weights_get_n_tensors (golden->expected); i++) {
     const char *name = ox_weights_get_tensor (golden->expected, i)->name;
     g_autofree guint32 *ids = NULL;
@@ -256,7 +275,7 @@ check_prompts (Run *run, gboolean in_chunks)
     }
     check_greedy (run, prompt, ids, n);
   }
-  g_clear_pointer (&run->traced, g_hash_table_unref);
+  g_clear_pointer (&run->traced, g_ptr_array_unref);
 }
 
 void

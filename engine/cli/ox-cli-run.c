@@ -1,0 +1,236 @@
+/* Loading, signals, input and output of oxinfer-cli.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The longest text that is read as a prompt. */
+#define MAX_INPUT_BYTES (64u << 20)
+
+/* ---- Signals ---- */
+
+static int terminated;
+
+/* Waits for signals in a thread, since a cancellable cannot be touched from a handler. */
+static gpointer
+signal_thread (gpointer data)
+{
+  OxCli *cli = data;
+  sigset_t set;
+  int signal_number;
+
+  sigemptyset (&set);
+  sigaddset (&set, SIGINT);
+  sigaddset (&set, SIGTERM);
+  for (;;) {
+    if (sigwait (&set, &signal_number) != 0)
+      continue;
+    /* Asked twice: the program hangs in a write, or in something that should have stopped. */
+    if (g_cancellable_is_cancelled (cli->cancellable))
+      _exit (OX_CLI_INTERRUPTED);
+    if (signal_number == SIGTERM)
+      g_atomic_int_set (&terminated, 1);
+    g_cancellable_cancel (cli->cancellable);
+  }
+  return NULL;
+}
+
+void
+ox_cli_catch_signals (OxCli *cli)
+{
+  sigset_t set;
+
+  sigemptyset (&set);
+  sigaddset (&set, SIGINT);
+  sigaddset (&set, SIGTERM);
+  pthread_sigmask (SIG_BLOCK, &set, NULL);
+  /* A reader that goes away shows as EPIPE. */
+  signal (SIGPIPE, SIG_IGN);
+  g_thread_unref (g_thread_new ("signals", signal_thread, cli));
+}
+
+gboolean
+ox_cli_terminated (void)
+{
+  return g_atomic_int_get (&terminated);
+}
+
+/* ---- Loading and failing ---- */
+
+static void
+on_progress (double fraction, gpointer user_data)
+{
+  fprintf (stderr, "\rLoading … %3d %%", (int) (fraction * 100));
+  fflush (stderr);
+}
+
+OxModel *
+ox_cli_load (OxCli *cli, GError **error)
+{
+  gboolean shows = isatty (STDERR_FILENO) && !cli->quiet;
+  OxModelOptions options;
+  OxModel *model;
+
+  ox_cli_get_model_options (cli, &options);
+  model = ox_model_load (cli->model_path, &options, shows ? on_progress : NULL, cli, cli->cancellable, error);
+  if (shows)
+    fputs ("\r                \r", stderr);
+  return model;
+}
+
+int
+ox_cli_fail (OxCli *cli, const GError *error)
+{
+  if (cli->output_error == EPIPE)
+    return OX_CLI_FAILED;
+  if (cli->output_error != 0) {
+    fprintf (stderr, "oxinfer-cli: cannot write to standard output: %s\n", g_strerror (cli->output_error));
+    return OX_CLI_FAILED;
+  }
+  if (error == NULL)
+    return OX_CLI_FAILED;
+  if (g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED))
+    return OX_CLI_INTERRUPTED;
+  fprintf (stderr, "oxinfer-cli: %s\n", error->message);
+  return g_error_matches (error, OX_ERROR, OX_ERROR_INVALID) ? OX_CLI_USAGE : OX_CLI_FAILED;
+}
+
+/* ---- Output ---- */
+
+void
+ox_cli_write (OxCli *cli, const char *text)
+{
+  if (cli->output_error != 0)
+    return;
+  if (fputs (text, stdout) == EOF || fflush (stdout) != 0) {
+    cli->output_error = errno != 0 ? errno : EIO;
+    g_cancellable_cancel (cli->cancellable);
+  }
+}
+
+void
+ox_cli_write_json (OxCli *cli, yyjson_mut_doc *doc)
+{
+  char *text = yyjson_mut_write (doc, 0, NULL);
+  g_autofree char *line = text != NULL ? g_strconcat (text, "\n", NULL) : NULL;
+
+  if (line != NULL)
+    ox_cli_write (cli, line);
+  free (text);
+  yyjson_mut_doc_free (doc);
+}
+
+/* ---- Input ---- */
+
+/* Reads some more of standard input behind @text. FALSE at its end, or with an error. */
+static gboolean
+read_more (OxCli *cli, GString *text, GError **error)
+{
+  GPollFD cancel;
+  struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN } };
+  nfds_t n_fds = 1;
+  char buffer[4096];
+  gssize n;
+
+  if (g_cancellable_make_pollfd (cli->cancellable, &cancel)) {
+    fds[1] = (struct pollfd) { .fd = cancel.fd, .events = POLLIN };
+    n_fds = 2;
+  }
+  do
+    n = poll (fds, n_fds, -1);
+  while (n < 0 && errno == EINTR);
+  if (n_fds == 2)
+    g_cancellable_release_fd (cli->cancellable);
+  if (g_cancellable_set_error_if_cancelled (cli->cancellable, error))
+    return FALSE;
+
+  n = read (STDIN_FILENO, buffer, sizeof buffer);
+  if (n < 0) {
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "cannot read standard input: %s", g_strerror (errno));
+    return FALSE;
+  }
+  if (text->len + n > MAX_INPUT_BYTES) {
+    g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "standard input has more than %u MB", MAX_INPUT_BYTES >> 20);
+    return FALSE;
+  }
+  /* A NUL would end the text early; nobody means one. */
+  for (gssize i = 0; i < n; i++)
+    if (buffer[i] != '\0')
+      g_string_append_c (text, buffer[i]);
+  return n > 0;
+}
+
+char *
+ox_cli_read_all (OxCli *cli, GError **error)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+  g_autoptr (GError) local_error = NULL;
+
+  while (read_more (cli, text, &local_error))
+    ;
+  if (local_error != NULL) {
+    g_propagate_error (error, g_steal_pointer (&local_error));
+    return NULL;
+  }
+  return g_string_free (g_steal_pointer (&text), FALSE);
+}
+
+char *
+ox_cli_read_line (OxCli *cli, GString *pending, GError **error)
+{
+  gboolean more = TRUE;
+
+  for (;;) {
+    const char *end = memchr (pending->str, '\n', pending->len);
+    g_autoptr (GError) local_error = NULL;
+    char *line;
+
+    if (end != NULL || (!more && pending->len > 0)) {
+      gsize len = end != NULL ? (gsize) (end - pending->str) : pending->len;
+
+      line = g_strndup (pending->str, len);
+      g_string_erase (pending, 0, (gssize) MIN (len + 1, pending->len));
+      return line;
+    }
+    if (!more)
+      return NULL;
+    more = read_more (cli, pending, &local_error);
+    if (local_error != NULL) {
+      g_propagate_error (error, g_steal_pointer (&local_error));
+      return NULL;
+    }
+  }
+}
+
+/* ---- JSON ---- */
+
+void
+ox_cli_json_real (yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, double value)
+{
+  if (isfinite (value))
+    yyjson_mut_obj_add_real (doc, object, key, value);
+  else
+    yyjson_mut_obj_add_null (doc, object, key);
+}
+
+void
+ox_cli_json_statistics (yyjson_mut_doc *doc, yyjson_mut_val *object, const OxStatistics *statistics)
+{
+  yyjson_mut_obj_add_uint (doc, object, "prompt_tokens", statistics->prompt_tokens);
+  yyjson_mut_obj_add_uint (doc, object, "reused_tokens", statistics->reused_tokens);
+  yyjson_mut_obj_add_uint (doc, object, "answer_tokens", statistics->answer_tokens);
+  yyjson_mut_obj_add_uint (doc, object, "context_length", statistics->context_length);
+  ox_cli_json_real (doc, object, "prefill_seconds", statistics->prefill_seconds);
+  ox_cli_json_real (doc, object, "decode_seconds", statistics->decode_seconds);
+  ox_cli_json_real (doc, object, "first_token_seconds", statistics->first_token_seconds);
+  ox_cli_json_real (doc, object, "prefill_rate", ox_statistics_get_prefill_rate (statistics));
+  ox_cli_json_real (doc, object, "decode_rate", ox_statistics_get_decode_rate (statistics));
+}
