@@ -220,7 +220,7 @@ enter () {
     "$@"
     return
   fi
-  flags=(--bind "$ox_root" / --dev-bind /dev /dev --proc /proc --ro-bind-try /sys /sys --bind /tmp /tmp
+  flags=(--bind "$ox_root" / --dev-bind /dev /dev --ro-bind-try /sys /sys --bind /tmp /tmp
          --ro-bind-try /run/dbus /run/dbus --bind-try "/run/user/$(id -u)" "/run/user/$(id -u)")
   # The host's folders of people's files, at the same paths; of its system nothing but who and where we are.
   for entry in /*; do
@@ -246,6 +246,7 @@ enter () {
     *) flags+=(--setenv LANG C.UTF-8) ;;
   esac
   flags+=(--setenv PATH /usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin --chdir "$PWD")
-  [ $alone = no ] || flags+=(--unshare-pid --die-with-parent)
+  # The host's own /proc where it still fits, since a sandbox inside (flatpak) may then mount one too.
+  if [ $alone = yes ]; then flags+=(--unshare-pid --die-with-parent --proc /proc); else flags+=(--bind /proc /proc); fi
   bwrap "${flags[@]}" -- "$@"
 }
