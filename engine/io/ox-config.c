@@ -138,8 +138,11 @@ load_json (const char *folder, const char *name, gboolean optional, char **file_
   *file_name = g_filename_display_name (path);
   if (file)
     return ox_json_read_all (file, MAX_CONFIG_BYTES, error);
-  if (!optional || !g_error_matches (local_error, OX_ERROR, OX_ERROR_NOT_FOUND))
+  if (!g_error_matches (local_error, OX_ERROR, OX_ERROR_NOT_FOUND))
     g_propagate_error (error, g_steal_pointer (&local_error));
+  else if (!optional)
+    g_set_error (error, OX_ERROR, OX_ERROR_NOT_FOUND, "%s: is missing; it tells what kind of model the weights are",
+                 *file_name);
   return NULL;
 }
 
