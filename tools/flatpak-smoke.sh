@@ -33,14 +33,13 @@ model=${1:?usage: flatpak-smoke.sh MODEL.gguf}
 FLATPAK_USER_DIR=${XDG_DATA_HOME:-$HOME/.local/share}/flatpak
 home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
-export FLATPAK_USER_DIR HOME=$home XDG_RUNTIME_DIR=$home/run
+export FLATPAK_USER_DIR HOME=$home
 unset XDG_DATA_HOME XDG_CONFIG_HOME XDG_CACHE_HOME XDG_STATE_HOME
-mkdir -p -m 700 "$XDG_RUNTIME_DIR"
 models=$home/.var/app/$app/data/models
 mkdir -p "$models"
 cp --reflink=auto "$model" "$models/"
 
-answer=$(dbus-run-session -- flatpak run --user --command=oxinfer-cli $app generate --model "$models/$(basename "$model")" \
+answer=$(tools/headless.sh 640x480 flatpak run --user --command=oxinfer-cli $app generate --model "$models/$(basename "$model")" \
   --max-tokens 16 'What is the capital of France?') || die "oxinfer-cli failed in the sandbox"
 [ -n "$answer" ] || die "oxinfer-cli gave no answer in the sandbox"
 say "oxinfer-cli answers in the sandbox: $(echo "$answer" | head -n 1)"

@@ -6,18 +6,35 @@ set -euo pipefail
 size=${1:?usage: headless.sh WIDTHxHEIGHT COMMAND…}
 shift
 
-number=$(mktemp)
-Xvfb -displayfd 3 -screen 0 "${size}x24" -nolisten tcp -noreset 3>"$number" 2>/dev/null &
-server=$!
-trap 'kill $server 2>/dev/null || true; rm -f "$number"' EXIT
+run=$(mktemp -d)
+processes=()
+clean () {
+  for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
+  rm -rf "$run"
+}
+trap clean EXIT
+
+Xvfb -displayfd 3 -screen 0 "${size}x24" -nolisten tcp -noreset 3>"$run/display" 2>"$run/Xvfb.log" &
+processes+=($!)
 for _ in $(seq 100); do
-  [ ! -s "$number" ] || break
-  kill -0 $server 2>/dev/null || { echo 'headless: Xvfb did not start' >&2; exit 1; }
+  [ ! -s "$run/display" ] || break
   sleep 0.1
 done
-[ -s "$number" ] || { echo 'headless: Xvfb did not start within 10 s' >&2; exit 1; }
+[ -s "$run/display" ] || { cat "$run/Xvfb.log" >&2; echo 'headless: Xvfb did not start within 10 s' >&2; exit 1; }
 
-DISPLAY=:$(cat "$number")
-export DISPLAY GDK_BACKEND=x11 GSK_RENDERER=cairo GDK_DISABLE=vulkan GIO_USE_VFS=local GTK_IM_MODULE=none NO_AT_BRIDGE=0
-unset WAYLAND_DISPLAY XAUTHORITY DBUS_SESSION_BUS_ADDRESS AT_SPI_BUS_ADDRESS
-dbus-run-session -- "$@"
+# Not dbus-run-session: the daemon's remarks would stand between the output of the command.
+dbus-daemon --session --nofork --print-address=4 4>"$run/bus" 2>"$run/dbus.log" &
+processes+=($!)
+for _ in $(seq 100); do
+  [ ! -s "$run/bus" ] || break
+  sleep 0.1
+done
+[ -s "$run/bus" ] || { cat "$run/dbus.log" >&2; echo 'headless: the session bus did not start within 10 s' >&2; exit 1; }
+
+DISPLAY=:$(cat "$run/display")
+DBUS_SESSION_BUS_ADDRESS=$(cat "$run/bus")
+XDG_RUNTIME_DIR=$run
+export DISPLAY DBUS_SESSION_BUS_ADDRESS XDG_RUNTIME_DIR GDK_BACKEND=x11 GSK_RENDERER=cairo GDK_DISABLE=vulkan \
+  GIO_USE_VFS=local GTK_IM_MODULE=none
+unset WAYLAND_DISPLAY XAUTHORITY AT_SPI_BUS_ADDRESS
+"$@"
