@@ -72,7 +72,7 @@ OxPlatform *ox_platform_query (void);
 void ox_platform_free (OxPlatform *platform);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxPlatform, ox_platform_free)
 
-/* Only the two memory figures, in microseconds rather than milliseconds. */
+/* The two memory figures alone: cheap enough for a main thread. */
 void ox_platform_get_memory (guint64 *total, guint64 *available);
 
 /* The one monotonic clock, in microseconds. Tests replace its source; NULL puts the system's back. */
