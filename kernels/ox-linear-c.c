@@ -77,11 +77,12 @@ static inline void
 panel_dot (OxPanelFormat f, const uint8_t *panel, const OxBlockQ8 *x, size_t cols, float out[OX_PANEL_ROWS])
 {
   const float *scale = (const float *) (const void *) panel;
-  const uint8_t *quants = panel + ox_panel_quants_offset ();
-  const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, cols));
   float sums[OX_PANEL_ROWS] = { 0 };
 
-  for (size_t g = 0; g < cols / 32; g++, x++, quants += ox_panel_group_bytes (f))
+  for (size_t g = 0; g < cols / 32; g++, x++) {
+    const uint8_t *quants = panel + ox_panel_quants_offset (f, g);
+    const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, g));
+
     for (unsigned first = 0; first < 32; first += f.group) {
       int32_t products[OX_PANEL_ROWS] = { 0 };
       float x_sum = x->scale * (float) (f.group == 32 ? x->sum[0] + x->sum[1] : x->sum[first / 16]);
@@ -98,6 +99,7 @@ panel_dot (OxPanelFormat f, const uint8_t *panel, const OxBlockQ8 *x, size_t col
         dm += OX_PANEL_ROWS;
       }
     }
+  }
   for (unsigned row = 0; row < OX_PANEL_ROWS; row++)
     out[row] = sums[row] * scale[row];
 }

@@ -16,7 +16,14 @@
 
 /* out[i][r] = Σ_j w[r][j]·x[i][j] over @n columns of @R rows and @M activations. The order of the sum depends on neither. */
 ALWAYS_INLINE void
-exact_tile (const float *w, const float *x, size_t x_stride, size_t n, float *out, const size_t R, const size_t M)
+exact_tile (const float *w,
+            size_t w_stride,
+            const float *x,
+            size_t x_stride,
+            size_t n,
+            float *out,
+            const size_t R,
+            const size_t M)
 {
   VF sums[EXACT_ROWS][EXACT_TILE];
   size_t j = 0;
@@ -27,7 +34,7 @@ exact_tile (const float *w, const float *x, size_t x_stride, size_t n, float *ou
   for (; j + VF_LANES <= n; j += VF_LANES) {
     VF v[EXACT_ROWS];
     for (size_t r = 0; r < R; r++)
-      v[r] = vf_load (w + r * EXACT_CHUNK + j);
+      v[r] = vf_load (w + r * w_stride + j);
     for (size_t i = 0; i < M; i++) {
       VF in = vf_load (x + i * x_stride + j);
       for (size_t r = 0; r < R; r++)
@@ -38,7 +45,7 @@ exact_tile (const float *w, const float *x, size_t x_stride, size_t n, float *ou
     for (size_t i = 0; i < M; i++) {
       VF in = vf_load_n (x + i * x_stride + j, n - j);
       for (size_t r = 0; r < R; r++)
-        sums[r][i] = vf_fma (vf_load_n (w + r * EXACT_CHUNK + j, n - j), in, sums[r][i]);
+        sums[r][i] = vf_fma (vf_load_n (w + r * w_stride + j, n - j), in, sums[r][i]);
     }
   for (size_t i = 0; i < M; i++)
     for (size_t r = 0; r < R; r++)
@@ -61,8 +68,14 @@ exact_matmul (
     for (size_t c = 0; c < w->cols; c += EXACT_CHUNK) {
       _Alignas (64) float expanded[EXACT_ROWS * EXACT_CHUNK];
       size_t n = w->cols - c < EXACT_CHUNK ? w->cols - c : EXACT_CHUNK, tile;
+      const float *weights = expanded;
+      size_t w_stride = EXACT_CHUNK;
 
-      for (size_t r = 0; r < EXACT_ROWS; r++) {
+      if (w->type == OX_TYPE_F32 && rows == EXACT_ROWS) {
+        weights = (const float *) w->data + row * w->cols + c;
+        w_stride = w->cols;
+      }
+      for (size_t r = 0; r < EXACT_ROWS && weights == expanded; r++) {
         const uint8_t *src = (const uint8_t *) w->data + (row + (r < rows ? r : 0)) * row_bytes;
         ox_dequantize_row (w->type, src + c / EXACT_CHUNK * chunk_bytes, expanded + r * EXACT_CHUNK, n);
       }
@@ -71,9 +84,9 @@ exact_matmul (
 
         tile = m - i >= EXACT_TILE ? EXACT_TILE : 1;
         if (tile == EXACT_TILE)
-          exact_tile (expanded, in + i * w->cols + c, w->cols, n, out, EXACT_ROWS, EXACT_TILE);
+          exact_tile (weights, w_stride, in + i * w->cols + c, w->cols, n, out, EXACT_ROWS, EXACT_TILE);
         else
-          exact_tile (expanded, in + i * w->cols + c, w->cols, n, out, EXACT_ROWS, 1);
+          exact_tile (weights, w_stride, in + i * w->cols + c, w->cols, n, out, EXACT_ROWS, 1);
         for (size_t t = 0; t < tile; t++)
           for (size_t r = 0; r < rows; r++) {
             float *to = &y[(i + t) * y_stride + row + r];

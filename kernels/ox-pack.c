@@ -145,11 +145,9 @@ pack_row (OxPanelFormat f,
           size_t cols)
 {
   size_t n_blocks = cols / info->block_elements;
-  unsigned groups = info->block_elements / f.group;
-  unsigned values = ox_panel_values (f), per_32 = 32 / f.group;
+  unsigned groups = info->block_elements / f.group, per_32 = 32 / f.group, stride = f.affine ? 2 : 1;
   float scale = row_scale (type, f, row, info->block_bytes, n_blocks, groups);
-  uint8_t *quants = panel + ox_panel_quants_offset () + lane * 4;
-  uint16_t *dm = (uint16_t *) (void *) (panel + ox_panel_scales_offset (f, cols)) + lane;
+  size_t g = 0;
 
   ((float *) (void *) panel)[lane] = scale;
   for (size_t b = 0; b < n_blocks; b++) {
@@ -159,16 +157,15 @@ pack_row (OxPanelFormat f,
 
     ox_decode_scales (type, block, d, m);
     ox_decode_quants (type, block, q);
-    for (unsigned i = 0; i < info->block_elements / 32; i++) {
-      put_quants (quants, q + i * 32, f.bits);
-      quants += ox_panel_group_bytes (f);
+    for (unsigned i = 0; i < info->block_elements / 32; i++, g++) {
+      uint16_t *dm = (uint16_t *) (void *) (panel + ox_panel_scales_offset (f, g)) + lane;
+
+      put_quants (panel + ox_panel_quants_offset (f, g) + lane * 4, q + i * 32, f.bits);
       for (unsigned h = 0; h < per_32; h++) {
-        unsigned g = i * per_32 + h;
-        dm[h * (values / per_32) * OX_PANEL_ROWS] = ox_f32_to_f16 (d[g] / scale);
+        dm[h * stride * OX_PANEL_ROWS] = ox_f32_to_f16 (d[i * per_32 + h] / scale);
         if (f.affine)
-          dm[(h * 2 + 1) * OX_PANEL_ROWS] = ox_f32_to_f16 (m[g] / scale);
+          dm[(h * 2 + 1) * OX_PANEL_ROWS] = ox_f32_to_f16 (m[i * per_32 + h] / scale);
       }
-      dm += values * OX_PANEL_ROWS;
     }
   }
 }

@@ -64,10 +64,7 @@ panel_tile (const OxPanelFormat f,
             const size_t P,
             const size_t M)
 {
-  const size_t values = 32 / f.group * (f.affine ? 2 : 1), per_group = f.affine ? 2 : 1;
-  const size_t bytes = ox_panel_bytes (f, groups * 32), group_bytes = ox_panel_group_bytes (f);
-  const uint8_t *quants = panel + ox_panel_quants_offset ();
-  const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, groups * 32));
+  const size_t bytes = ox_panel_bytes (f, groups * 32), half_values = f.affine ? 2 : 1;
   __m512 totals[TILE_PANELS][TILE_ROWS];
 
 #pragma GCC unroll 8
@@ -76,7 +73,9 @@ panel_tile (const OxPanelFormat f,
     for (size_t i = 0; i < M; i++)
       totals[p][i] = _mm512_setzero_ps ();
 
-  for (size_t g = 0; g < groups; g++, quants += group_bytes, dm += values * OX_PANEL_ROWS) {
+  for (size_t g = 0; g < groups; g++) {
+    const uint8_t *quants = panel + ox_panel_quants_offset (f, g);
+    const uint8_t *dm = panel + ox_panel_scales_offset (f, g);
     __m512i sums[TILE_PANELS][TILE_ROWS];
 
 #pragma GCC unroll 2
@@ -111,7 +110,7 @@ panel_tile (const OxPanelFormat f,
 #pragma GCC unroll 8
       for (size_t p = 0; p < P && ends; p++) {
         const uint16_t *scales = (const uint16_t *) (const void *) ((const uint8_t *) dm + p * bytes) +
-                                 (f.group == 16 ? half * per_group * OX_PANEL_ROWS : 0);
+                                 (f.group == 16 ? half * half_values * OX_PANEL_ROWS : 0);
         __m512 d = load_halfs (scales);
 #pragma GCC unroll 8
         for (size_t i = 0; i < M; i++) {

@@ -10,8 +10,15 @@
 
 /* Each count of activation rows is compiled on its own, so that its sums stay in registers. */
 ALWAYS_INLINE void
-panel_tile_rows (const OxPanelFormat f, const uint8_t *panel, const OxBlockQ8 *x, size_t groups, size_t m, float *y,
-                 size_t y_stride, size_t rows, const size_t P)
+panel_tile_rows (const OxPanelFormat f,
+                 const uint8_t *panel,
+                 const OxBlockQ8 *x,
+                 size_t groups,
+                 size_t m,
+                 float *y,
+                 size_t y_stride,
+                 size_t rows,
+                 const size_t P)
 {
   switch (m) {
   case 1:
@@ -38,8 +45,14 @@ panel_tile_rows (const OxPanelFormat f, const uint8_t *panel, const OxBlockQ8 *x
 }
 
 ALWAYS_INLINE void
-panel_matmul (const OxPanelFormat f, const OxPackedMatrix *w, const void *x, size_t m, float *y, size_t y_stride,
-              size_t row_begin, size_t row_end)
+panel_matmul (const OxPanelFormat f,
+              const OxPackedMatrix *w,
+              const void *x,
+              size_t m,
+              float *y,
+              size_t y_stride,
+              size_t row_begin,
+              size_t row_end)
 {
   size_t bytes = ox_panel_bytes (f, w->cols), groups = w->cols / 32;
   size_t row = row_begin;
@@ -84,7 +97,7 @@ PANEL_KERNEL (U5_G32_AFFINE)
 PANEL_KERNEL (U6_G16)
 
 #define PANEL_ENTRY(KIND, NAME)                                                                                        \
-  [OX_PANEL_##KIND] = {                                                                                                \
+  {                                                                                                                    \
     .name = NAME "-" PANEL_LEVEL,                                                                                      \
     .activation = OX_ACTIVATION_Q8,                                                                                    \
     .row_step = OX_PANEL_ROWS,                                                                                         \
@@ -94,9 +107,15 @@ PANEL_KERNEL (U6_G16)
     .matmul = KIND##_matmul,                                                                                           \
   }
 
-static const OxLinearKernel panel_kernels[OX_N_PANELS] = {
-  PANEL_ENTRY (U4_G32, "u4-g32"), PANEL_ENTRY (U4_G32_AFFINE, "u4-g32-affine"),
-  PANEL_ENTRY (U4_G16, "u4-g16"), PANEL_ENTRY (U4_G16_AFFINE, "u4-g16-affine"),
-  PANEL_ENTRY (S8_G32, "s8-g32"), PANEL_ENTRY (U5_G32, "u5-g32"),
-  PANEL_ENTRY (U5_G32_AFFINE, "u5-g32-affine"), PANEL_ENTRY (U6_G16, "u6-g16"),
+/* In the order of OxPanelKind. */
+static const OxLinearKernel panel_kernels[] = {
+  PANEL_ENTRY (U4_G32, "u4-g32"),
+  PANEL_ENTRY (U4_G32_AFFINE, "u4-g32-affine"),
+  PANEL_ENTRY (U4_G16, "u4-g16"),
+  PANEL_ENTRY (U4_G16_AFFINE, "u4-g16-affine"),
+  PANEL_ENTRY (S8_G32, "s8-g32"),
+  PANEL_ENTRY (U5_G32, "u5-g32"),
+  PANEL_ENTRY (U5_G32_AFFINE, "u5-g32-affine"),
+  PANEL_ENTRY (U6_G16, "u6-g16"),
 };
+_Static_assert (sizeof panel_kernels == OX_N_PANELS * sizeof (OxLinearKernel), "a kernel for each kind of panel");

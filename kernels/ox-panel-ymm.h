@@ -114,12 +114,11 @@ dot_steps (const OxPanelFormat f,
 
 #endif
 
-/* Eight rows. @quants and @dm point at those of the first group. */
+/* Rows @first … @first + 7 of the panel, of which @rows are stored. */
 ALWAYS_INLINE void
 half_panel (const OxPanelFormat f,
-            const uint8_t *quants,
-            const uint16_t *dm,
-            const float *row_scale,
+            const uint8_t *panel,
+            const size_t first,
             const OxBlockQ8 *x,
             size_t groups,
             float *y,
@@ -127,15 +126,16 @@ half_panel (const OxPanelFormat f,
             size_t rows,
             const size_t M)
 {
-  const size_t values = 32 / f.group * (f.affine ? 2 : 1), per_group = f.affine ? 2 : 1;
-  const size_t group_bytes = ox_panel_group_bytes (f);
+  const size_t half_values = f.affine ? 2 : 1;
   __m256 totals[TILE_ROWS];
 
 #pragma GCC unroll 8
   for (size_t i = 0; i < M; i++)
     totals[i] = _mm256_setzero_ps ();
 
-  for (size_t g = 0; g < groups; g++, quants += group_bytes, dm += values * OX_PANEL_ROWS) {
+  for (size_t g = 0; g < groups; g++) {
+    const uint8_t *quants = panel + ox_panel_quants_offset (f, g) + first * 4;
+    const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, g)) + first;
     __m256i sums[TILE_ROWS];
 
 #pragma GCC unroll 2
@@ -151,7 +151,7 @@ half_panel (const OxPanelFormat f,
       dot_steps (f, quants, x + g, groups, half, sums, M);
 
       if (ends) {
-        const uint16_t *scales = dm + (f.group == 16 ? half * per_group * OX_PANEL_ROWS : 0);
+        const uint16_t *scales = dm + (f.group == 16 ? half * half_values * OX_PANEL_ROWS : 0);
         __m256 d = load_halfs (scales);
 #pragma GCC unroll 8
         for (size_t i = 0; i < M; i++) {
@@ -174,7 +174,7 @@ half_panel (const OxPanelFormat f,
 
 #pragma GCC unroll 8
   for (size_t i = 0; i < M; i++) {
-    __m256 out = _mm256_mul_ps (totals[i], _mm256_loadu_ps (row_scale));
+    __m256 out = _mm256_mul_ps (totals[i], _mm256_loadu_ps ((const float *) (const void *) panel + first));
     if (rows >= HALF_ROWS) {
       _mm256_storeu_ps (y + i * y_stride, out);
     } else {
@@ -196,12 +196,7 @@ panel_tile (const OxPanelFormat f,
             const size_t P,
             const size_t M)
 {
-  const uint8_t *quants = panel + ox_panel_quants_offset ();
-  const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, groups * 32));
-  const float *row_scale = (const float *) (const void *) panel;
-
-  half_panel (f, quants, dm, row_scale, x, groups, y, y_stride, rows, M);
+  half_panel (f, panel, 0, x, groups, y, y_stride, rows, M);
   if (rows > HALF_ROWS)
-    half_panel (f, quants + HALF_ROWS * 4, dm + HALF_ROWS, row_scale + HALF_ROWS, x, groups, y + HALF_ROWS, y_stride,
-                rows - HALF_ROWS, M);
+    half_panel (f, panel, HALF_ROWS, x, groups, y + HALF_ROWS, y_stride, rows - HALF_ROWS, M);
 }

@@ -1,12 +1,15 @@
 /* Integer panels: the packed layout that every integer linear kernel reads, on any processor.
  *
  * Rows are taken 16 at a time (a panel), so that one 512-bit register holds four consecutive weights of each of 16 outputs,
- * two 256-bit registers hold eight outputs each, and four 128-bit registers four. With G = cols / 32:
+ * two 256-bit registers hold eight outputs each, and four 128-bit registers four:
  *
- *     float    row_scale[16]                a power of two that keeps d and m well inside the range of a half float
- *     uint8_t  q[G][16 or 32 bytes · 16]    quants, see below
- *     half     dm[G][values][16]            d, m of each group of 32; or d, m, d, m of its halves (groups of 16)
- *     padding to 64 bytes
+ *     float    row_scale[16]               a power of two that keeps d and m well inside the range of a half float
+ *     for each pair of groups of 32 columns:
+ *       half     dm[2][values][16]         d, m of each group; or d, m, d, m of its halves (where 16 elements share a scale)
+ *       uint8_t  q[2][16 or 32 bytes · 16] quants, see below
+ *
+ * Everything is read in the order of memory, one stream, and whole cache lines: groups go in pairs because the scales of one
+ * may be half a line. When the number of groups is odd the last pair is half empty.
  *
  * 8-bit quants: byte (step·16 + row)·4 + j of a group is element 4·step + j, step 0 … 7. 4-bit quants: the low half of byte
  * (step·16 + row)·4 + j is element 4·step + j, the high half is element 16 + 4·step + j, step 0 … 3.
@@ -64,30 +67,44 @@ ox_panel_values (OxPanelFormat f)
   return 32 / f.group * (f.affine ? 2 : 1);
 }
 
-static inline size_t
-ox_panel_quants_offset (void)
-{
-  return OX_PANEL_ROWS * sizeof (float);
-}
-
 /* Bytes of the quants of one group of 32 columns. */
 static inline size_t
-ox_panel_group_bytes (OxPanelFormat f)
+ox_panel_quants_bytes (OxPanelFormat f)
 {
   return OX_PANEL_ROWS * 32 * f.bits / 8;
 }
 
+/* Bytes of the scales and minima of one group. */
 static inline size_t
-ox_panel_scales_offset (OxPanelFormat f, size_t cols)
+ox_panel_scales_bytes (OxPanelFormat f)
 {
-  return ox_panel_quants_offset () + cols / 32 * ox_panel_group_bytes (f);
+  return (size_t) ox_panel_values (f) * OX_PANEL_ROWS * 2;
+}
+
+static inline size_t
+ox_panel_pair_bytes (OxPanelFormat f)
+{
+  return 2 * (ox_panel_quants_bytes (f) + ox_panel_scales_bytes (f));
+}
+
+/* Where the scales of group @g are, as half floats, and its quants; bytes from the beginning of the panel. */
+static inline size_t
+ox_panel_scales_offset (OxPanelFormat f, size_t g)
+{
+  return OX_PANEL_ROWS * sizeof (float) + g / 2 * ox_panel_pair_bytes (f) + g % 2 * ox_panel_scales_bytes (f);
+}
+
+static inline size_t
+ox_panel_quants_offset (OxPanelFormat f, size_t g)
+{
+  return OX_PANEL_ROWS * sizeof (float) + g / 2 * ox_panel_pair_bytes (f) + 2 * ox_panel_scales_bytes (f) +
+         g % 2 * ox_panel_quants_bytes (f);
 }
 
 static inline size_t
 ox_panel_bytes (OxPanelFormat f, size_t cols)
 {
-  size_t scales = cols / 32 * ox_panel_values (f) * OX_PANEL_ROWS * 2;
-  return ox_panel_scales_offset (f, cols) + (scales + 63) / 64 * 64;
+  return OX_PANEL_ROWS * sizeof (float) + (cols / 32 + 1) / 2 * ox_panel_pair_bytes (f);
 }
 
 /* Float panels: F32, F16 and BF16 weights, 16 rows interleaved: element (c·16 + row) is W[row, c], in the source's format. */
