@@ -4,8 +4,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-decode.h"
-
-#define ALWAYS_INLINE __attribute__ ((always_inline)) static inline
+#include "ox-tile.h"
 
 /* ---- Exact: rows expanded to float32, a dot product each -------------------------------------------------------------- */
 
@@ -141,28 +140,29 @@ float_tile (const uint32_t type,
   const size_t element = type == OX_TYPE_F32 ? 4 : 2;
   VF sums[FLOAT_TILE_VECTORS][FLOAT_TILE_ROWS];
 
-#pragma GCC unroll 8
-  for (size_t v = 0; v < V; v++)
-#pragma GCC unroll 8
+  UNROLL
+  for (size_t v = 0; v < V; v++) {
+    UNROLL
     for (size_t i = 0; i < M; i++)
       sums[v][i] = vf_set1 (0);
+  }
   for (size_t c = 0; c < cols; c++) {
     VF weights[FLOAT_TILE_VECTORS];
-#pragma GCC unroll 8
+    UNROLL
     for (size_t v = 0; v < V; v++)
       weights[v] = load_weights (type, panel + v / VECTORS_PER_PANEL * panel_bytes +
                                          (c * OX_PANEL_ROWS + v % VECTORS_PER_PANEL * VF_LANES) * element);
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < M; i++) {
       VF in = vf_set1 (x[i * cols + c]);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t v = 0; v < V; v++)
         sums[v][i] = vf_fma (weights[v], in, sums[v][i]);
     }
   }
-#pragma GCC unroll 8
-  for (size_t v = 0; v < V; v++)
-#pragma GCC unroll 8
+  UNROLL
+  for (size_t v = 0; v < V; v++) {
+    UNROLL
     for (size_t i = 0; i < M; i++) {
       size_t first = v * VF_LANES;
       if (first + VF_LANES <= rows)
@@ -170,42 +170,6 @@ float_tile (const uint32_t type,
       else if (first < rows)
         vf_store_n (y + i * y_stride + first, sums[v][i], rows - first);
     }
-}
-
-/* The tile with @m ≤ FLOAT_TILE_ROWS activation rows: each count is compiled on its own. */
-ALWAYS_INLINE void
-float_tile_rows (const uint32_t type,
-                 const uint8_t *panel,
-                 size_t panel_bytes,
-                 const float *x,
-                 size_t cols,
-                 size_t m,
-                 float *y,
-                 size_t y_stride,
-                 size_t rows,
-                 const size_t V)
-{
-  switch (m) {
-  case 1:
-    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, V, 1);
-    break;
-  case 2:
-    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, V, 2);
-    break;
-  case 3:
-    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, V, 3);
-    break;
-#if FLOAT_TILE_ROWS > 4
-  case 4:
-    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, V, 4);
-    break;
-  case 5:
-    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, V, 5);
-    break;
-#endif
-  default:
-    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, V, FLOAT_TILE_ROWS);
-    break;
   }
 }
 
@@ -219,26 +183,35 @@ float_matmul (const uint32_t type,
               size_t row_begin,
               size_t row_end)
 {
-  size_t bytes = ox_float_panel_bytes (type == OX_TYPE_F32 ? 4 : 2, w->cols);
-  size_t step = FLOAT_TILE_VECTORS * VF_LANES;
+  size_t bytes = ox_float_panel_bytes (type == OX_TYPE_F32 ? 4 : 2, w->cols), cols = w->cols;
   size_t row = row_begin;
 
   while (row < row_end) {
     const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes;
-    size_t rows = row_end - row;
+    size_t rows = row_end - row, n;
     bool wide = rows > OX_PANEL_ROWS * (FLOAT_TILE_VECTORS / VECTORS_PER_PANEL - 1);
 
-    for (size_t i = 0; i < m; i += FLOAT_TILE_ROWS) {
-      size_t n = m - i < FLOAT_TILE_ROWS ? m - i : FLOAT_TILE_ROWS;
-      const float *in = (const float *) x + i * w->cols;
+    for (size_t i = 0; i < m; i += n) {
+      const float *in = (const float *) x + i * cols;
       float *out = y + i * y_stride + row;
 
-      if (wide)
-        float_tile_rows (type, panel, bytes, in, w->cols, n, out, y_stride, rows, FLOAT_TILE_VECTORS);
-      else
-        float_tile_rows (type, panel, bytes, in, w->cols, n, out, y_stride, rows, VECTORS_PER_PANEL);
+      /* A few sizes are enough: what is left over finds its weights in the cache. */
+      n = m - i >= FLOAT_TILE_ROWS ? FLOAT_TILE_ROWS : m - i >= 2 ? 2 : 1;
+      if (wide && n == FLOAT_TILE_ROWS)
+        float_tile (type, panel, bytes, in, cols, out, y_stride, rows, FLOAT_TILE_VECTORS, FLOAT_TILE_ROWS);
+      else if (wide && n == 2)
+        float_tile (type, panel, bytes, in, cols, out, y_stride, rows, FLOAT_TILE_VECTORS, 2);
+      else if (wide)
+        float_tile (type, panel, bytes, in, cols, out, y_stride, rows, FLOAT_TILE_VECTORS, 1);
+      else {
+        n = n >= 2 ? 2 : 1;
+        if (n == 2)
+          float_tile (type, panel, bytes, in, cols, out, y_stride, rows, VECTORS_PER_PANEL, 2);
+        else
+          float_tile (type, panel, bytes, in, cols, out, y_stride, rows, VECTORS_PER_PANEL, 1);
+      }
     }
-    row += wide ? step : OX_PANEL_ROWS;
+    row += wide ? FLOAT_TILE_VECTORS * VF_LANES : OX_PANEL_ROWS;
   }
 }
 

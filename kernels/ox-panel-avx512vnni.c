@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "ox-quantize.h"
+#include "ox-tile.h"
 
-#define ALWAYS_INLINE __attribute__ ((always_inline)) static inline
 #define PANEL_LEVEL "avx512vnni"
 #define TILE_PANELS 2
 #define TILE_ROWS 6
@@ -67,52 +67,53 @@ panel_tile (const OxPanelFormat f,
   const size_t bytes = ox_panel_bytes (f, groups * 32), half_values = f.affine ? 2 : 1;
   __m512 totals[TILE_PANELS][TILE_ROWS];
 
-#pragma GCC unroll 8
-  for (size_t p = 0; p < P; p++)
-#pragma GCC unroll 8
+  UNROLL
+  for (size_t p = 0; p < P; p++) {
+    UNROLL
     for (size_t i = 0; i < M; i++)
       totals[p][i] = _mm512_setzero_ps ();
+  }
 
   for (size_t g = 0; g < groups; g++) {
     const uint8_t *quants = panel + ox_panel_quants_offset (f, g);
     const uint8_t *dm = panel + ox_panel_scales_offset (f, g);
     __m512i sums[TILE_PANELS][TILE_ROWS];
 
-#pragma GCC unroll 2
+    UNROLL
     for (size_t half = 0; half < 2; half++) {
       const bool starts = half == 0 || f.group == 16, ends = half == 1 || f.group == 16;
 
-#pragma GCC unroll 8
+      UNROLL
       for (size_t i = 0; i < M && starts; i++) {
         const OxBlockQ8 *block = x + i * groups + g;
         int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
         __m512i start = f.affine ? _mm512_setzero_si512 () : _mm512_set1_epi32 (-(int32_t) f.zero_point * x_sum);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t p = 0; p < P; p++)
           sums[p][i] = start;
       }
 
-#pragma GCC unroll 4
+      UNROLL
       for (size_t step = 0; step < 4; step++) {
         __m512i q[TILE_PANELS];
-#pragma GCC unroll 8
+        UNROLL
         for (size_t p = 0; p < P; p++)
           q[p] = load_quants (f, quants + p * bytes, half, step);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t i = 0; i < M; i++) {
           __m512i in = broadcast4 (x[i * groups + g].q + half * 16 + step * 4);
-#pragma GCC unroll 8
+          UNROLL
           for (size_t p = 0; p < P; p++)
             sums[p][i] = dot4 (sums[p][i], q[p], in);
         }
       }
 
-#pragma GCC unroll 8
+      UNROLL
       for (size_t p = 0; p < P && ends; p++) {
         const uint16_t *scales = (const uint16_t *) (const void *) ((const uint8_t *) dm + p * bytes) +
                                  (f.group == 16 ? half * half_values * OX_PANEL_ROWS : 0);
         __m512 d = load_halfs (scales);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t i = 0; i < M; i++) {
           const OxBlockQ8 *block = x + i * groups + g;
           __m512 scaled = _mm512_mul_ps (_mm512_cvtepi32_ps (sums[p][i]), _mm512_set1_ps (block->scale));
@@ -120,7 +121,7 @@ panel_tile (const OxPanelFormat f,
         }
         if (f.affine) {
           __m512 min = load_halfs (scales + OX_PANEL_ROWS);
-#pragma GCC unroll 8
+          UNROLL
           for (size_t i = 0; i < M; i++) {
             const OxBlockQ8 *block = x + i * groups + g;
             int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
@@ -131,12 +132,12 @@ panel_tile (const OxPanelFormat f,
     }
   }
 
-#pragma GCC unroll 8
+  UNROLL
   for (size_t p = 0; p < P; p++) {
     size_t first = p * OX_PANEL_ROWS, left = rows > first ? rows - first : 0;
     __mmask16 mask = left >= OX_PANEL_ROWS ? 0xffff : (__mmask16) ((1u << left) - 1);
     __m512 row_scale = _mm512_loadu_ps (panel + p * bytes);
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < M; i++)
       _mm512_mask_storeu_ps (y + i * y_stride + first, mask, _mm512_mul_ps (totals[p][i], row_scale));
   }

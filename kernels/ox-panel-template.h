@@ -1,48 +1,12 @@
 /* The kernels over integer panels (ox-panel.h) that an instruction set offers, all made of its panel_tile(). The including
- * file defines ALWAYS_INLINE, PANEL_LEVEL, TILE_PANELS and TILE_ROWS and
+ * file has included ox-tile.h and defines PANEL_LEVEL, TILE_PANELS and TILE_ROWS and
  *
- *     panel_tile (format, panel, x, x_blocks, groups, y, y_stride, rows, P, M)
+ *     panel_tile (format, panel, x, groups, y, y_stride, rows, P, M)
  *
  * for @P panels (one, or TILE_PANELS) and @M ≤ TILE_ROWS activation rows of @groups blocks; it stores the first @rows outputs.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-
-/* Each count of activation rows is compiled on its own, so that its sums stay in registers. */
-ALWAYS_INLINE void
-panel_tile_rows (const OxPanelFormat f,
-                 const uint8_t *panel,
-                 const OxBlockQ8 *x,
-                 size_t groups,
-                 size_t m,
-                 float *y,
-                 size_t y_stride,
-                 size_t rows,
-                 const size_t P)
-{
-  switch (m) {
-  case 1:
-    panel_tile (f, panel, x, groups, y, y_stride, rows, P, 1);
-    break;
-  case 2:
-    panel_tile (f, panel, x, groups, y, y_stride, rows, P, 2);
-    break;
-  case 3:
-    panel_tile (f, panel, x, groups, y, y_stride, rows, P, 3);
-    break;
-#if TILE_ROWS > 4
-  case 4:
-    panel_tile (f, panel, x, groups, y, y_stride, rows, P, 4);
-    break;
-  case 5:
-    panel_tile (f, panel, x, groups, y, y_stride, rows, P, 5);
-    break;
-#endif
-  default:
-    panel_tile (f, panel, x, groups, y, y_stride, rows, P, TILE_ROWS);
-    break;
-  }
-}
 
 ALWAYS_INLINE void
 panel_matmul (const OxPanelFormat f,
@@ -59,18 +23,28 @@ panel_matmul (const OxPanelFormat f,
 
   while (row < row_end) {
     const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes;
-    size_t rows = row_end - row;
+    size_t rows = row_end - row, n;
     bool wide = rows > OX_PANEL_ROWS * (TILE_PANELS - 1);
 
-    for (size_t i = 0; i < m; i += TILE_ROWS) {
-      size_t n = m - i < TILE_ROWS ? m - i : TILE_ROWS;
+    for (size_t i = 0; i < m; i += n) {
       const OxBlockQ8 *in = (const OxBlockQ8 *) x + i * groups;
       float *out = y + i * y_stride + row;
 
-      if (wide)
-        panel_tile_rows (f, panel, in, groups, n, out, y_stride, rows, TILE_PANELS);
-      else
-        panel_tile_rows (f, panel, in, groups, n, out, y_stride, rows, 1);
+      /* A few sizes are enough: what is left over finds its weights in the cache. */
+      n = m - i >= TILE_ROWS ? TILE_ROWS : m - i >= 2 ? 2 : 1;
+      if (wide && n == TILE_ROWS)
+        panel_tile (f, panel, in, groups, out, y_stride, rows, TILE_PANELS, TILE_ROWS);
+      else if (wide && n == 2)
+        panel_tile (f, panel, in, groups, out, y_stride, rows, TILE_PANELS, 2);
+      else if (wide)
+        panel_tile (f, panel, in, groups, out, y_stride, rows, TILE_PANELS, 1);
+      else {
+        n = n >= 2 ? 2 : 1;
+        if (n == 2)
+          panel_tile (f, panel, in, groups, out, y_stride, rows, 1, 2);
+        else
+          panel_tile (f, panel, in, groups, out, y_stride, rows, 1, 1);
+      }
     }
     row += wide ? OX_PANEL_ROWS * TILE_PANELS : OX_PANEL_ROWS;
   }

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "ox-quantize.h"
+#include "ox-tile.h"
 
-#define ALWAYS_INLINE __attribute__ ((always_inline)) static inline
 #define TILE_PANELS 1
 #define TILE_ROWS 4
 #define HALF_ROWS 8
@@ -62,10 +62,10 @@ dot_steps (const OxPanelFormat f,
            __m256i *sums,
            const size_t M)
 {
-#pragma GCC unroll 4
+  UNROLL
   for (size_t step = 0; step < 4; step++) {
     __m256i q = load_quants (f, quants, half, step);
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < M; i++) {
       __m256i in = broadcast4 (x[i * groups].q + half * 16 + step * 4);
       __asm__ ("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums[i]) : "x"(q), "x"(in));
@@ -89,24 +89,24 @@ dot_steps (const OxPanelFormat f,
   const size_t together = room >= 4 ? 4 : room >= 2 ? 2 : 1;
   const __m256i ones = _mm256_set1_epi16 (1), top = _mm256_set1_epi8 ((char) 0x80);
 
-#pragma GCC unroll 4
+  UNROLL
   for (size_t step = 0; step < 4; step += together) {
     __m256i pairs[TILE_ROWS];
-#pragma GCC unroll 4
+    UNROLL
     for (size_t s = 0; s < together; s++) {
       __m256i q = load_quants (f, quants, half, step + s), magnitude = q;
       if (f.max_quant >= 128) {
         q = _mm256_xor_si256 (q, top);
         magnitude = _mm256_abs_epi8 (q);
       }
-#pragma GCC unroll 8
+      UNROLL
       for (size_t i = 0; i < M; i++) {
         __m256i in = broadcast4 (x[i * groups].q + half * 16 + (step + s) * 4), products;
         products = _mm256_maddubs_epi16 (magnitude, f.max_quant >= 128 ? _mm256_sign_epi8 (in, q) : in);
         pairs[i] = s == 0 ? products : _mm256_add_epi16 (pairs[i], products);
       }
     }
-#pragma GCC unroll 8
+    UNROLL
     for (size_t i = 0; i < M; i++)
       sums[i] = _mm256_add_epi32 (sums[i], _mm256_madd_epi16 (pairs[i], ones));
   }
@@ -129,7 +129,7 @@ half_panel (const OxPanelFormat f,
   const size_t half_values = f.affine ? 2 : 1;
   __m256 totals[TILE_ROWS];
 
-#pragma GCC unroll 8
+  UNROLL
   for (size_t i = 0; i < M; i++)
     totals[i] = _mm256_setzero_ps ();
 
@@ -138,11 +138,11 @@ half_panel (const OxPanelFormat f,
     const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, g)) + first;
     __m256i sums[TILE_ROWS];
 
-#pragma GCC unroll 2
+    UNROLL
     for (size_t half = 0; half < 2; half++) {
       const bool starts = half == 0 || f.group == 16, ends = half == 1 || f.group == 16;
 
-#pragma GCC unroll 8
+      UNROLL
       for (size_t i = 0; i < M && starts; i++) {
         const OxBlockQ8 *block = x + i * groups + g;
         int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
@@ -153,7 +153,7 @@ half_panel (const OxPanelFormat f,
       if (ends) {
         const uint16_t *scales = dm + (f.group == 16 ? half * half_values * OX_PANEL_ROWS : 0);
         __m256 d = load_halfs (scales);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t i = 0; i < M; i++) {
           const OxBlockQ8 *block = x + i * groups + g;
           __m256 scaled = _mm256_mul_ps (_mm256_cvtepi32_ps (sums[i]), _mm256_set1_ps (block->scale));
@@ -161,7 +161,7 @@ half_panel (const OxPanelFormat f,
         }
         if (f.affine) {
           __m256 min = load_halfs (scales + OX_PANEL_ROWS);
-#pragma GCC unroll 8
+          UNROLL
           for (size_t i = 0; i < M; i++) {
             const OxBlockQ8 *block = x + i * groups + g;
             int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
@@ -172,7 +172,7 @@ half_panel (const OxPanelFormat f,
     }
   }
 
-#pragma GCC unroll 8
+  UNROLL
   for (size_t i = 0; i < M; i++) {
     __m256 out = _mm256_mul_ps (totals[i], _mm256_loadu_ps ((const float *) (const void *) panel + first));
     if (rows >= HALF_ROWS) {

@@ -103,12 +103,12 @@ read_bandwidth (OxPool *pool)
 }
 
 static void
-bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision precision, size_t mib,
-            double bandwidth)
+bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision precision, size_t mib, double bandwidth)
 {
   const OxKernels *k = &level->kernels;
   const OxLinearKernel *kernel = k->linear (type, precision, MATMUL_ROWS, COLS);
-  size_t unit, rows, packed = 0, allocated = 0, x_bytes = ox_activation_row_bytes (kernel->activation, COLS), m = MATMUL_M;
+  size_t unit, rows, packed = 0, allocated = 0, x_bytes = ox_activation_row_bytes (kernel->activation, COLS),
+                     m = MATMUL_M;
   uint64_t row_bytes = 0;
   KernelRandom random = { 1 };
   OxPackedMatrix w;
