@@ -15,6 +15,17 @@ for program in flatpak flatpak-builder ostree dbus-run-session Xvfb python3; do
 done
 mkdir -p "$work"
 
+# For a plain user flatpak asks the system bus about parental controls, and fails where there is no such bus at all
+# (in a container); an empty bus answers that nobody is there.
+if [ ! -S /run/dbus/system_bus_socket ]; then
+  bus=$(mktemp)
+  dbus-daemon --session --nofork --print-address=4 4>"$bus" 2>/dev/null &
+  trap 'kill '$!' 2>/dev/null || true; rm -f "$bus"' EXIT
+  for _ in $(seq 50); do [ -s "$bus" ] || sleep 0.1; done
+  DBUS_SYSTEM_BUS_ADDRESS=$(cat "$bus")
+  export DBUS_SYSTEM_BUS_ADDRESS
+fi
+
 runtime=$(python3 -c 'import json; m = json.load(open("org.oxinfer.App.json")); print(m["runtime-version"])')
 # Installs the GNOME runtime and SDK when a remote that is set up has them; fails when there is none.
 gnome_sdk () {
