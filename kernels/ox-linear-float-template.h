@@ -189,7 +189,8 @@ float_matmul (const uint32_t type,
   while (row < row_end) {
     const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes;
     size_t rows = row_end - row, n;
-    bool wide = rows > OX_PANEL_ROWS * (FLOAT_TILE_VECTORS / VECTORS_PER_PANEL - 1);
+    bool wide =
+      FLOAT_TILE_VECTORS == VECTORS_PER_PANEL || rows > OX_PANEL_ROWS * (FLOAT_TILE_VECTORS / VECTORS_PER_PANEL - 1);
 
     for (size_t i = 0; i < m; i += n) {
       const float *in = (const float *) x + i * cols;

@@ -24,7 +24,7 @@ panel_matmul (const OxPanelFormat f,
   while (row < row_end) {
     const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes;
     size_t rows = row_end - row, n;
-    bool wide = rows > OX_PANEL_ROWS * (TILE_PANELS - 1);
+    bool wide = TILE_PANELS == 1 || rows > OX_PANEL_ROWS * (TILE_PANELS - 1);
 
     for (size_t i = 0; i < m; i += n) {
       const OxBlockQ8 *in = (const OxBlockQ8 *) x + i * groups;

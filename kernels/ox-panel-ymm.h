@@ -118,7 +118,7 @@ dot_steps (const OxPanelFormat f,
 ALWAYS_INLINE void
 half_panel (const OxPanelFormat f,
             const uint8_t *panel,
-            const size_t first,
+            size_t first,
             const OxBlockQ8 *x,
             size_t groups,
             float *y,
@@ -196,7 +196,6 @@ panel_tile (const OxPanelFormat f,
             const size_t P,
             const size_t M)
 {
-  half_panel (f, panel, 0, x, groups, y, y_stride, rows, M);
-  if (rows > HALF_ROWS)
-    half_panel (f, panel, HALF_ROWS, x, groups, y + HALF_ROWS, y_stride, rows - HALF_ROWS, M);
+  for (size_t first = 0; first < OX_PANEL_ROWS && first < rows; first += HALF_ROWS)
+    half_panel (f, panel, first, x, groups, y + first, y_stride, rows - first, M);
 }
