@@ -32,6 +32,7 @@ struct _OxComposer {
   gboolean preedit;
   gboolean narrow;
   double usage;
+  guint send_id;
 };
 
 G_DEFINE_FINAL_TYPE (OxComposer, ox_composer, GTK_TYPE_WIDGET)
@@ -181,6 +182,7 @@ draw_usage_cb (GtkDrawingArea *area, cairo_t *cr, int width, int height, gpointe
 static void
 ox_composer_dispose (GObject *object)
 {
+  g_clear_handle_id (&OX_COMPOSER (object)->send_id, g_source_remove);
   gtk_widget_dispose_template (GTK_WIDGET (object), OX_TYPE_COMPOSER);
   G_OBJECT_CLASS (ox_composer_parent_class)->dispose (object);
 }
@@ -314,6 +316,19 @@ ox_composer_get_busy (OxComposer *self)
   return self->busy;
 }
 
+/* Not at once, for whoever told that the answer ended may still be at work on it. */
+static gboolean
+send_queued_cb (gpointer user_data)
+{
+  OxComposer *self = user_data;
+  self->send_id = 0;
+  if (self->queued && !self->busy) {
+    ox_composer_unqueue (self);
+    send_or_queue (self);
+  }
+  return G_SOURCE_REMOVE;
+}
+
 /**
  * ox_composer_set_busy:
  * @self: a composer
@@ -328,10 +343,8 @@ ox_composer_set_busy (OxComposer *self, gboolean busy)
     return;
   self->busy = busy;
   update_state (self);
-  if (!busy && self->queued) {
-    ox_composer_unqueue (self);
-    send_or_queue (self);
-  }
+  if (!busy && self->queued && self->send_id == 0)
+    self->send_id = g_idle_add (send_queued_cb, self);
 }
 
 /**

@@ -59,8 +59,21 @@ struct _OxSidebarModel {
   GObject parent_instance;
 
   GPtrArray *places;
+  gboolean show_places;
   GListModel *conversations;
 };
+
+/**
+ * ox_sidebar_model_get_n_places:
+ * @self: a model
+ *
+ * Returns: how many places are shown, all before the first conversation
+ */
+guint
+ox_sidebar_model_get_n_places (OxSidebarModel *self)
+{
+  return self->show_places ? self->places->len : 0;
+}
 
 static GType
 get_item_type (GListModel *model)
@@ -72,16 +85,17 @@ static guint
 get_n_items (GListModel *model)
 {
   OxSidebarModel *self = OX_SIDEBAR_MODEL (model);
-  return self->places->len + g_list_model_get_n_items (self->conversations);
+  return ox_sidebar_model_get_n_places (self) + g_list_model_get_n_items (self->conversations);
 }
 
 static gpointer
 get_item (GListModel *model, guint position)
 {
   OxSidebarModel *self = OX_SIDEBAR_MODEL (model);
-  if (position < self->places->len)
+  guint n_places = ox_sidebar_model_get_n_places (self);
+  if (position < n_places)
     return g_object_ref (self->places->pdata[position]);
-  return g_list_model_get_item (self->conversations, position - self->places->len);
+  return g_list_model_get_item (self->conversations, position - n_places);
 }
 
 static void
@@ -96,7 +110,7 @@ static void
 get_section (GtkSectionModel *model, guint position, guint *start, guint *end)
 {
   OxSidebarModel *self = OX_SIDEBAR_MODEL (model);
-  guint n_places = self->places->len;
+  guint n_places = ox_sidebar_model_get_n_places (self);
 
   if (position < n_places) {
     *start = 0;
@@ -129,13 +143,14 @@ G_DEFINE_FINAL_TYPE_WITH_CODE (OxSidebarModel,
 static void
 items_changed_cb (OxSidebarModel *self, guint position, guint removed, guint added)
 {
-  g_list_model_items_changed (G_LIST_MODEL (self), self->places->len + position, removed, added);
+  g_list_model_items_changed (G_LIST_MODEL (self), ox_sidebar_model_get_n_places (self) + position, removed, added);
 }
 
 static void
 sections_changed_cb (OxSidebarModel *self, guint position, guint n_items)
 {
-  gtk_section_model_sections_changed (GTK_SECTION_MODEL (self), self->places->len + position, n_items);
+  gtk_section_model_sections_changed (GTK_SECTION_MODEL (self), ox_sidebar_model_get_n_places (self) + position,
+                                      n_items);
 }
 
 static void
@@ -157,6 +172,7 @@ static void
 ox_sidebar_model_init (OxSidebarModel *self)
 {
   self->places = g_ptr_array_new_with_free_func (g_object_unref);
+  self->show_places = TRUE;
 }
 
 /**
@@ -195,4 +211,19 @@ ox_sidebar_model_add_place (OxSidebarModel *self, const char *id, const char *ti
   place->icon_name = g_strdup (icon_name);
   g_ptr_array_add (self->places, place);
   g_list_model_items_changed (G_LIST_MODEL (self), self->places->len - 1, 0, 1);
+}
+
+/**
+ * ox_sidebar_model_set_show_places:
+ * @self: a model
+ * @show_places: whether places are in the list; a search shows conversations only
+ */
+void
+ox_sidebar_model_set_show_places (OxSidebarModel *self, gboolean show_places)
+{
+  if (self->show_places == show_places)
+    return;
+  self->show_places = show_places;
+  g_list_model_items_changed (G_LIST_MODEL (self), 0, show_places ? 0 : self->places->len,
+                              show_places ? self->places->len : 0);
 }

@@ -21,5 +21,7 @@ G_DECLARE_FINAL_TYPE (OxSidebarModel, ox_sidebar_model, OX, SIDEBAR_MODEL, GObje
 OxSidebarModel *ox_sidebar_model_new (GListModel *conversations);
 
 void ox_sidebar_model_add_place (OxSidebarModel *self, const char *id, const char *title, const char *icon_name);
+void ox_sidebar_model_set_show_places (OxSidebarModel *self, gboolean show_places);
+guint ox_sidebar_model_get_n_places (OxSidebarModel *self);
 
 G_END_DECLS

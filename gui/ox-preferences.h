@@ -1,0 +1,16 @@
+/* The preferences dialog.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include <adwaita.h>
+
+G_BEGIN_DECLS
+
+#define OX_TYPE_PREFERENCES (ox_preferences_get_type ())
+G_DECLARE_FINAL_TYPE (OxPreferences, ox_preferences, OX, PREFERENCES, AdwPreferencesDialog)
+
+AdwDialog *ox_preferences_new (GSettings *settings);
+
+G_END_DECLS

@@ -1,0 +1,21 @@
+/* Keeps a scrolled view where the person wants it while its content grows.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include <gtk/gtk.h>
+
+G_BEGIN_DECLS
+
+#define OX_TYPE_SCROLL_FOLLOW (ox_scroll_follow_get_type ())
+G_DECLARE_FINAL_TYPE (OxScrollFollow, ox_scroll_follow, OX, SCROLL_FOLLOW, GObject)
+
+OxScrollFollow *ox_scroll_follow_new (GtkScrolledWindow *window);
+
+gboolean ox_scroll_follow_get_following (OxScrollFollow *self);
+void ox_scroll_follow_jump (OxScrollFollow *self);
+void ox_scroll_follow_leave (OxScrollFollow *self);
+void ox_scroll_follow_set_growing_above (OxScrollFollow *self, gboolean growing_above);
+
+G_END_DECLS
