@@ -1,0 +1,16 @@
+/* libFuzzer target: the reader of config.json and generation_config.json.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-io-check.h"
+
+int LLVMFuzzerTestOneInput (const guint8 *data, gsize size);
+
+int
+LLVMFuzzerTestOneInput (const guint8 *data, gsize size)
+{
+  g_autoptr (GBytes) bytes = g_bytes_new (data, size);
+
+  ox_exercise_config (bytes);
+  return 0;
+}
