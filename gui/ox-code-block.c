@@ -6,6 +6,8 @@
 
 #include "ox-code-block.h"
 
+#include "ox-widget.h"
+
 #include <adwaita.h>
 #include <glib/gi18n.h>
 #include <gtksourceview/gtksource.h>
@@ -122,7 +124,7 @@ make_shown (const char *code)
 static void
 ox_code_block_dispose (GObject *object)
 {
-  gtk_widget_dispose_template (GTK_WIDGET (object), OX_TYPE_CODE_BLOCK);
+  ox_widget_dispose_children (GTK_WIDGET (object), OX_TYPE_CODE_BLOCK);
   G_OBJECT_CLASS (ox_code_block_parent_class)->dispose (object);
 }
 

@@ -6,6 +6,8 @@
 
 #include "ox-composer.h"
 
+#include "ox-widget.h"
+
 #include <adwaita.h>
 #include <glib/gi18n.h>
 #include <math.h>
@@ -183,7 +185,7 @@ static void
 ox_composer_dispose (GObject *object)
 {
   g_clear_handle_id (&OX_COMPOSER (object)->send_id, g_source_remove);
-  gtk_widget_dispose_template (GTK_WIDGET (object), OX_TYPE_COMPOSER);
+  ox_widget_dispose_children (GTK_WIDGET (object), OX_TYPE_COMPOSER);
   G_OBJECT_CLASS (ox_composer_parent_class)->dispose (object);
 }
 

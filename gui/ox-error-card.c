@@ -6,6 +6,8 @@
 
 #include "ox-error-card.h"
 
+#include "ox-widget.h"
+
 #include <adwaita.h>
 
 struct _OxErrorCard {
@@ -32,7 +34,7 @@ retry_cb (OxErrorCard *self)
 static void
 ox_error_card_dispose (GObject *object)
 {
-  gtk_widget_dispose_template (GTK_WIDGET (object), OX_TYPE_ERROR_CARD);
+  ox_widget_dispose_children (GTK_WIDGET (object), OX_TYPE_ERROR_CARD);
   G_OBJECT_CLASS (ox_error_card_parent_class)->dispose (object);
 }
 

@@ -8,6 +8,7 @@
 
 #include "ox-error-card.h"
 #include "ox-markdown-view.h"
+#include "ox-widget.h"
 
 #include <adwaita.h>
 #include <glib/gi18n.h>
@@ -416,7 +417,7 @@ ox_message_view_dispose (GObject *object)
   if (self->message != NULL)
     g_signal_handlers_disconnect_by_data (self->message, self);
   g_clear_object (&self->message);
-  gtk_widget_dispose_template (GTK_WIDGET (object), OX_TYPE_MESSAGE_VIEW);
+  ox_widget_dispose_children (GTK_WIDGET (object), OX_TYPE_MESSAGE_VIEW);
   G_OBJECT_CLASS (ox_message_view_parent_class)->dispose (object);
 }
 
