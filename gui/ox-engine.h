@@ -42,7 +42,7 @@ const char *ox_engine_get_model_path (OxEngine *self);
 const char *ox_engine_get_model_name (OxEngine *self);
 double ox_engine_get_load_progress (OxEngine *self);
 
-/* Bytes: weights in memory, state of conversations (at most: what it may grow to), free memory and all memory of the computer. */
+/* Bytes: weights in memory, state of the conversations held, free memory and all memory of the computer. */
 guint64 ox_engine_get_weight_bytes (OxEngine *self);
 guint64 ox_engine_get_session_bytes (OxEngine *self);
 guint64 ox_engine_get_memory_available (OxEngine *self);
@@ -76,6 +76,9 @@ gpointer ox_engine_take_model (OxEngine *self,
                                GError **error);
 /* The session of a conversation on the model in memory. Sessions of the last two conversations are kept. Valid until the next call. */
 gpointer ox_engine_take_session (OxEngine *self, const char *conversation_id, GError **error);
+
+/* Says how many tokens a session holds, for session-bytes. */
+void ox_engine_set_session_tokens (OxEngine *self, const char *conversation_id, guint n_tokens);
 
 /* A sentence or two for the user about an error of the engine: what, why, what to do. @model_name may be NULL. Any thread. */
 char *ox_engine_describe_error (const GError *error, const char *model_name);

@@ -2,7 +2,7 @@
  *
  * A job runs once. Its class says what to do there (run), how the main thread takes over what it made (drain) and how it ends
  * (done). Cancelling ends a job at once on the main thread, whatever the engine thread is doing: what that still makes is
- * dropped. "finished" is emitted exactly once for each job that was pushed, on the main thread, in every order of events.
+ * dropped. "finished" is emitted exactly once for each job that was pushed or cancelled, on the main thread, in every order of events.
  *
  * Properties: state. Signals: finished (GError *error): NULL: success; G_IO_ERROR_CANCELLED: stopped.
  *
@@ -55,8 +55,8 @@ OxJobState ox_job_get_state (OxJob *self);
 /* The job's own; cancelled by ox_job_cancel(). */
 GCancellable *ox_job_get_cancellable (OxJob *self);
 
-/* Ends the job now, as G_IO_ERROR_CANCELLED: when this returns, finished has been emitted. On a job that was never pushed, pushing
- * it later does that. On one that is done it does nothing. Main thread. */
+/* Ends the job now, as G_IO_ERROR_CANCELLED: when this returns, finished has been emitted. Pushing it later does nothing. On one that
+ * is done it does nothing. Main thread. */
 void ox_job_cancel (OxJob *self);
 /* From run: there is something to drain. Cheap; call it as often as you like. */
 void ox_job_wake (OxJob *self);

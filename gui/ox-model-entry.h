@@ -48,6 +48,8 @@ OxModelEntryState ox_model_entry_get_state (OxModelEntry *self);
 gboolean ox_model_entry_get_usable (OxModelEntry *self);
 /* Why it cannot be used, or what to know, for the user; or NULL. */
 const char *ox_model_entry_get_reason (OxModelEntry *self);
+/* The engine's own words about that: file, field, what was expected; or NULL. */
+const char *ox_model_entry_get_details (OxModelEntry *self);
 /* All that the engine told; NULL when DAMAGED or UNSUPPORTED. Valid until the next notify::state. */
 const OxModelPlan *ox_model_entry_get_plan (OxModelEntry *self);
 
@@ -59,6 +61,8 @@ gboolean ox_model_entry_get_selected (OxModelEntry *self);
 
 /* ---- For the library ---- */
 void ox_model_entry_set_load_state (OxModelEntry *self, gboolean loaded, gboolean loading, double progress);
+/* Judges anew whether it fits, with @available bytes of memory to be had for it. */
+void ox_model_entry_set_memory_available (OxModelEntry *self, guint64 available);
 void ox_model_entry_set_selected (OxModelEntry *self, gboolean selected);
 
 G_END_DECLS
