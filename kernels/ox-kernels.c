@@ -73,7 +73,9 @@ linear_avx512_vnni (uint32_t type, OxPrecision precision, size_t rows, size_t co
 void
 ox_kernels_init (OxKernels *table, uint32_t mask)
 {
+#if defined(__x86_64__)
   uint32_t flags = ox_cpu_flags () & mask;
+#endif
 
   *table = (OxKernels) { .flags = 0, .linear = linear_c };
   ox_reference_init (table);

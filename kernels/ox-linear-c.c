@@ -6,6 +6,7 @@
 
 #include "ox-decode.h"
 #include "ox-quantize.h"
+#include "ox-tile.h"
 
 /* Columns that are expanded at a time: a whole number of blocks of every format, and small enough for the stack. */
 #define CHUNK 1024
@@ -104,7 +105,7 @@ panel_dot (OxPanelFormat f, const uint8_t *panel, const OxBlockQ8 *x, size_t col
     out[row] = sums[row] * scale[row];
 }
 
-__attribute__ ((always_inline)) static inline void
+ALWAYS_INLINE void
 panel_matmul (OxPanelFormat f,
               const OxPackedMatrix *w,
               const void *x,
@@ -127,40 +128,8 @@ panel_matmul (OxPanelFormat f,
     }
 }
 
-#define PANEL_KERNEL(NAME, KIND)                                                                                       \
-  static void NAME##_matmul (const OxPackedMatrix *w, const void *x, size_t m, float *y, size_t y_stride,              \
-                             size_t row_begin, size_t row_end)                                                         \
-  {                                                                                                                    \
-    panel_matmul (OX_PANEL_FORMAT_##KIND, w, x, m, y, y_stride, row_begin, row_end);                                   \
-  }                                                                                                                    \
-  static void NAME##_matvec (const OxPackedMatrix *w, const void *x, float *y, size_t row_begin, size_t row_end)       \
-  {                                                                                                                    \
-    panel_matmul (OX_PANEL_FORMAT_##KIND, w, x, 1, y, 0, row_begin, row_end);                                          \
-  }
-
-#define PANEL_ENTRY(NAME, KIND)                                                                                        \
-  [OX_PANEL_##KIND] = { #KIND "-c",    OX_ACTIVATION_Q8, OX_PANEL_ROWS, ox_panel_packed_bytes,                         \
-                        ox_panel_pack, NAME##_matvec,    NAME##_matmul }
-
-PANEL_KERNEL (u4_g32, U4_G32)
-PANEL_KERNEL (u4_g32_affine, U4_G32_AFFINE)
-PANEL_KERNEL (u4_g16, U4_G16)
-PANEL_KERNEL (u4_g16_affine, U4_G16_AFFINE)
-PANEL_KERNEL (s8_g32, S8_G32)
-PANEL_KERNEL (u5_g32, U5_G32)
-PANEL_KERNEL (u5_g32_affine, U5_G32_AFFINE)
-PANEL_KERNEL (u6_g16, U6_G16)
-
-static const OxLinearKernel integer_kernels[OX_N_PANELS] = {
-  PANEL_ENTRY (u4_g32, U4_G32),
-  PANEL_ENTRY (u4_g32_affine, U4_G32_AFFINE),
-  PANEL_ENTRY (u4_g16, U4_G16),
-  PANEL_ENTRY (u4_g16_affine, U4_G16_AFFINE),
-  PANEL_ENTRY (s8_g32, S8_G32),
-  PANEL_ENTRY (u5_g32, U5_G32),
-  PANEL_ENTRY (u5_g32_affine, U5_G32_AFFINE),
-  PANEL_ENTRY (u6_g16, U6_G16),
-};
+#define PANEL_LEVEL "c"
+#include "ox-panel-kernels.h"
 
 /* ---- Float panels ---------------------------------------------------------------------------------------------------- */
 
@@ -205,4 +174,4 @@ float_matvec (const OxPackedMatrix *w, const void *x, float *y, size_t row_begin
 
 static const OxLinearKernel float_kernels[] = { FLOAT_ENTRY ("f32-c"), FLOAT_ENTRY ("f16-c"), FLOAT_ENTRY ("bf16-c") };
 
-const OxLinearSet ox_linear_c = { &exact_kernel, integer_kernels, float_kernels };
+const OxLinearSet ox_linear_c = { &exact_kernel, panel_kernels, float_kernels };

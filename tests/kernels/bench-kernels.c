@@ -1,7 +1,7 @@
 /* How fast the linear kernels are beside what the machine can do: read bandwidth measured in the same run, matvec in GB/s of
  * packed weights, matmul in GOPS (a multiplication and an addition are two). Best of several; one line a kernel.
  *
- *     bench-kernels [THREADS [LEVEL [MIB]]]      MIB: of weights in matvec; 256, far more than any cache, if not given
+ *     bench-kernels [THREADS [LEVEL|all [MIB [TYPE]]]]      MIB: of weights in matvec; 256, far more than any cache, if not given
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -166,10 +166,13 @@ main (int argc, char **argv)
 
   printf ("%s, %u threads, read bandwidth %.1f GB/s\n", ox_cpu_name (), ox_pool_threads (pool), bandwidth);
   for (size_t l = 0; l < n_levels; l++) {
-    if (argc > 2 && strcmp (argv[2], levels[l].name) != 0)
+    if (argc > 2 && strcmp (argv[2], "all") != 0 && strcmp (argv[2], levels[l].name) != 0)
       continue;
     for (size_t t = 0; t < kernel_n_types; t++)
-      bench_type (pool, &levels[l], kernel_types[t], OX_PRECISION_FAST, mib, bandwidth);
+      if (argc < 5 || strcmp (argv[4], ox_type_info (kernel_types[t])->name) == 0)
+        bench_type (pool, &levels[l], kernel_types[t], OX_PRECISION_FAST, mib, bandwidth);
+    if (argc >= 5)
+      continue;
     bench_type (pool, &levels[l], OX_TYPE_Q4_K, OX_PRECISION_EXACT, mib, bandwidth);
     bench_type (pool, &levels[l], OX_TYPE_F32, OX_PRECISION_EXACT, mib, bandwidth);
   }
