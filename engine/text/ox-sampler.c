@@ -275,6 +275,7 @@ static void
 collect (OxSampler *sampler, const float *logits)
 {
   GArray *candidates = sampler->candidates;
+  OxCandidate *c;
   double floor = -INFINITY;
   guint kept = 0;
 
@@ -288,14 +289,13 @@ collect (OxSampler *sampler, const float *logits)
     if (candidate.p >= floor)
       g_array_index (candidates, OxCandidate, kept++) = candidate;
   }
-  g_array_set_size (candidates, kept);
+  g_array_set_size (candidates, kept + sampler->vocab_size);
+  c = (OxCandidate *) (gpointer) candidates->data;
   for (guint32 id = 0; id < sampler->vocab_size; id++) {
-    if (logits[id] >= floor && logits[id] > -INFINITY && !sampler->is_adjusted[id]) {
-      OxCandidate candidate = { id, logits[id] };
-
-      g_array_append_val (candidates, candidate);
-    }
+    if (logits[id] >= floor && logits[id] > -INFINITY && !sampler->is_adjusted[id])
+      c[kept++] = (OxCandidate) { id, logits[id] };
   }
+  g_array_set_size (candidates, kept);
 }
 
 /* The largest logit, the lowest id among equals. FALSE: there is none. */
@@ -379,13 +379,51 @@ sift_down (OxCandidate *heap, guint n, guint i)
   heap[i] = moved;
 }
 
+/* Candidates by the size of p, 8 bins for each halving; p is at most 1, and the last bin is for all that is tiny. */
+#define N_BINS 512
+
+static guint
+bin_of (double p)
+{
+  guint64 one = G_GUINT64_CONSTANT (0x3ff0000000000000), bits;
+
+  memcpy (&bits, &p, sizeof bits);
+  return (guint) MIN ((one - bits) >> 49, N_BINS - 1);
+}
+
+/* Drops bins that lie wholly behind the first candidates which together reach top_p; of a large vocabulary nearly all. */
+static void
+drop_tail (OxSampler *sampler, double sum)
+{
+  OxCandidate *c = (OxCandidate *) (gpointer) sampler->candidates->data;
+  double mass[N_BINS] = { 0 }, before = 0;
+  guint n = sampler->candidates->len, kept = 0, last = 0;
+
+  for (guint i = 0; i < n; i++)
+    mass[bin_of (c[i].p)] += c[i].p;
+  /* The margin is far above the rounding of these sums, which differ from those that decide in their order. */
+  for (; last < N_BINS - 1; last++) {
+    before += mass[last] / sum;
+    if (before > sampler->top_p + 1e-9)
+      break;
+  }
+  for (guint i = 0; i < n; i++) {
+    if (bin_of (c[i].p) <= last)
+      c[kept++] = c[i];
+  }
+  g_array_set_size (sampler->candidates, kept);
+}
+
 /* Leaves the first candidates whose probabilities reach top_p. They come out of a heap, since sorting all would take long. */
 static void
 keep_top_p (OxSampler *sampler, double sum)
 {
   OxCandidate *c = (OxCandidate *) (gpointer) sampler->candidates->data;
-  guint n = sampler->candidates->len, left = n;
+  guint n, left;
   double before = 0;
+
+  drop_tail (sampler, sum);
+  n = left = sampler->candidates->len;
 
   for (guint i = n / 2; i-- > 0;)
     sift_down (c, n, i);

@@ -68,7 +68,7 @@ looks_like_mark (const char *name, gsize len)
 static guint32
 flags_of (Reader *reader, gsize id, const char *name, gsize len)
 {
-  g_autofree char *text = g_strndup (name, len);
+  g_autofree char *text = len > 0 && (*name == '<' || *name == '[') ? g_strndup (name, len) : g_strdup ("");
 
   switch (reader->types ? reader->types[id] : TYPE_NORMAL) {
   case TYPE_CONTROL:

@@ -132,6 +132,8 @@ ox_token_name_is_control (const char *name)
     "<mask>",          "[multimodal]"
   };
 
+  if (*name != '<' && *name != '[')
+    return FALSE;
   for (gsize i = 0; i < G_N_ELEMENTS (names); i++) {
     if (strcmp (name, names[i]) == 0)
       return TRUE;

@@ -158,35 +158,44 @@ ox_vocab_set (OxVocab *vocab, guint32 id, const char *name, gsize len, guint32 f
   return TRUE;
 }
 
+/* The slot of these bytes, or the free one where they would go. Comparing the hash's other half first spares nearly all looks at
+ * the tokens themselves, which are all over the memory. */
+static guint64 *
+find_slot (const OxVocab *vocab, const char *bytes, gsize n, guint64 hash)
+{
+  gsize slot = hash & vocab->mask;
+
+  for (; (guint32) vocab->slots[slot] != OX_NO_TOKEN; slot = (slot + 1) & vocab->mask) {
+    guint32 id = (guint32) vocab->slots[slot];
+
+    if (vocab->slots[slot] >> 32 == hash >> 32 && vocab->tokens[id].n_bytes == n &&
+        memcmp (ox_vocab_bytes (vocab, id), bytes, n) == 0)
+      break;
+  }
+  return vocab->slots + slot;
+}
+
 void
 ox_vocab_index (OxVocab *vocab)
 {
   gsize capacity = 16;
 
-  while (capacity < (gsize) vocab->n_tokens * 2)
+  while (capacity < (gsize) vocab->n_tokens + vocab->n_tokens / 2)
     capacity *= 2;
   g_free (vocab->slots);
-  vocab->slots = g_new (guint32, capacity);
+  vocab->slots = g_new (guint64, capacity);
   vocab->mask = capacity - 1;
   memset (vocab->slots, 0xff, capacity * sizeof *vocab->slots);
   for (guint32 id = 0; id < vocab->n_tokens; id++) {
     const OxToken *token = vocab->tokens + id;
     const char *bytes = ox_vocab_bytes (vocab, id);
-    gsize slot;
+    guint64 hash = ox_hash_bytes (bytes, token->n_bytes), *slot;
 
     if (!(token->flags & OX_TOKEN_PRESENT) || token->flags & OX_TOKEN_WHOLE || token->n_bytes == 0)
       continue;
-    slot = ox_hash_bytes (bytes, token->n_bytes) & vocab->mask;
-    while (vocab->slots[slot] != OX_NO_TOKEN) {
-      const OxToken *other = vocab->tokens + vocab->slots[slot];
-
-      if (other->n_bytes == token->n_bytes &&
-          memcmp (ox_vocab_bytes (vocab, vocab->slots[slot]), bytes, token->n_bytes) == 0)
-        break;
-      slot = (slot + 1) & vocab->mask;
-    }
-    if (vocab->slots[slot] == OX_NO_TOKEN)
-      vocab->slots[slot] = id;
+    slot = find_slot (vocab, bytes, token->n_bytes, hash);
+    if ((guint32) *slot == OX_NO_TOKEN)
+      *slot = hash >> 32 << 32 | id;
     if (vocab->byte_level && token->n_bytes == 1 && !(token->flags & OX_TOKEN_CONTROL))
       vocab->byte_ids[(guint8) bytes[0]] = id;
   }
@@ -195,15 +204,7 @@ ox_vocab_index (OxVocab *vocab)
 guint32
 ox_vocab_find_bytes (const OxVocab *vocab, const char *bytes, gsize n)
 {
-  gsize slot = ox_hash_bytes (bytes, n) & vocab->mask;
-  guint32 id;
-
-  while ((id = vocab->slots[slot]) != OX_NO_TOKEN) {
-    if (vocab->tokens[id].n_bytes == n && memcmp (ox_vocab_bytes (vocab, id), bytes, n) == 0)
-      return id;
-    slot = (slot + 1) & vocab->mask;
-  }
-  return OX_NO_TOKEN;
+  return (guint32) *find_slot (vocab, bytes, n, ox_hash_bytes (bytes, n));
 }
 
 guint32

@@ -35,7 +35,7 @@ typedef struct {
   OxToken *tokens;
   guint n_tokens;
   GByteArray *arena;
-  guint32 *slots; /* hash of bytes → id, OX_NO_TOKEN: free */
+  guint64 *slots; /* hash of bytes → upper half of the hash and id; OX_NO_TOKEN: free */
   gsize mask;
   guint32 byte_ids[256];
 } OxVocab;
