@@ -245,19 +245,28 @@ read_entries (Reader *reader, OxGguf *gguf, GError **error)
   return TRUE;
 }
 
-/* The buffer stays where it is from here on, so pointers into it are good. */
+static int
+compare_entries (const void *a, const void *b)
+{
+  return strcmp (((const OxGgufEntry *) a)->name, ((const OxGgufEntry *) b)->name);
+}
+
+/* The buffer stays where it is from here on, so pointers into it are good. Sorted, and not hashed: names made to collide would
+ * cost a hash table quadratic time. */
 static gboolean
 index_entries (Reader *reader, OxGguf *gguf, GError **error)
 {
-  gguf->by_key = g_hash_table_new (g_str_hash, g_str_equal);
   for (gsize i = 0; i < gguf->n_entries; i++) {
     OxGgufEntry *entry = &gguf->entries[i];
-    char *key = (char *) gguf->header + entry->key;
 
+    entry->name = (const char *) gguf->header + entry->key;
     if (entry->type == GGUF_STRING)
       gguf->header[entry->value + entry->n] = '\0';
-    if (!g_hash_table_insert (gguf->by_key, key, entry)) {
-      g_autofree char *quoted = ox_quote (key, -1);
+  }
+  qsort (gguf->entries, gguf->n_entries, sizeof *gguf->entries, compare_entries);
+  for (gsize i = 1; i < gguf->n_entries; i++) {
+    if (compare_entries (&gguf->entries[i - 1], &gguf->entries[i]) == 0) {
+      g_autofree char *quoted = ox_quote (gguf->entries[i].name, -1);
 
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: metadata key “%s” appears twice", reader->name, quoted);
       return FALSE;
@@ -335,12 +344,30 @@ compare_offsets (const void *a, const void *b)
   return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
+static int
+compare_tensor_names (const void *a, const void *b)
+{
+  return strcmp ((*(const OxGgufTensor *const *) a)->name, (*(const OxGgufTensor *const *) b)->name);
+}
+
+/* No two tensors of one name or in one place. */
 static gboolean
-check_overlap (Reader *reader, OxGguf *gguf, GError **error)
+check_distinct (Reader *reader, OxGguf *gguf, GError **error)
 {
   g_autofree const OxGgufTensor **sorted = g_new (const OxGgufTensor *, MAX (gguf->n_tensors, 1));
   gsize n = 0;
 
+  for (gsize i = 0; i < gguf->n_tensors; i++)
+    sorted[i] = &gguf->tensors[i];
+  qsort (sorted, gguf->n_tensors, sizeof *sorted, compare_tensor_names);
+  for (gsize i = 1; i < gguf->n_tensors; i++) {
+    if (compare_tensor_names (&sorted[i - 1], &sorted[i]) == 0) {
+      g_autofree char *quoted = ox_quote (sorted[i]->name, -1);
+
+      g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” appears twice", reader->name, quoted);
+      return FALSE;
+    }
+  }
   for (gsize i = 0; i < gguf->n_tensors; i++) {
     if (gguf->tensors[i].n_bytes > 0)
       sorted[n++] = &gguf->tensors[i];
@@ -381,36 +408,32 @@ place_tensors (Reader *reader, OxGguf *gguf, const guint32 *names, guint64 align
 {
   guint64 size = ox_file_get_size (reader->file);
   guint64 data_start = (reader->pos + alignment - 1) & ~(alignment - 1);
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
 
   for (gsize i = 0; i < gguf->n_tensors; i++) {
     OxGgufTensor *tensor = &gguf->tensors[i];
     guint64 offset = tensor->offset;
+    gboolean aligned = offset % alignment == 0;
     g_autofree char *quoted = NULL;
 
     tensor->name = (const char *) gguf->header + names[i];
-    quoted = ox_quote (tensor->name, -1);
-    if (!g_hash_table_add (seen, (char *) tensor->name)) {
-      g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” appears twice", reader->name, quoted);
-      return FALSE;
+    if (aligned && data_start <= size && offset <= size - data_start && tensor->n_bytes <= size - data_start - offset) {
+      tensor->offset = data_start + offset;
+      continue;
     }
-    if (offset % alignment != 0) {
+    quoted = ox_quote (tensor->name, -1);
+    if (!aligned)
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
                    "%s: tensor “%s” lies at offset %" G_GUINT64_FORMAT ", a multiple of %" G_GUINT64_FORMAT
                    " was expected",
                    reader->name, quoted, offset, alignment);
-      return FALSE;
-    }
-    if (data_start > size || offset > size - data_start || tensor->n_bytes > size - data_start - offset) {
+    else
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
                    "%s: tensor “%s” (%" G_GUINT64_FORMAT " bytes at offset %" G_GUINT64_FORMAT
                    " of the data) reaches past the end of the file; the file may be incomplete",
                    reader->name, quoted, tensor->n_bytes, offset);
-      return FALSE;
-    }
-    tensor->offset = data_start + offset;
+    return FALSE;
   }
-  return check_overlap (reader, gguf, error);
+  return check_distinct (reader, gguf, error);
 }
 
 /* Magic, version and the two counts. */

@@ -27,7 +27,8 @@ typedef enum {
 /* One key. Positions are in the header buffer. Strings and keys have a NUL after them in the buffer: the parser overwrites the
  * first byte of what follows, which it has read already. Strings in arrays have none. */
 typedef struct {
-  guint32 key;
+  const char *name;
+  guint32 key;          /* where @name lies */
   guint32 type;         /* OxGgufValueType */
   guint32 value;        /* the first byte of the value; of the first element for numeric arrays */
   guint32 element_type; /* arrays */
@@ -39,9 +40,8 @@ struct _OxGguf {
   gatomicrefcount ref_count;
   guint8 *header;
   gsize header_size;
-  OxGgufEntry *entries;
+  OxGgufEntry *entries; /* by name */
   gsize n_entries;
-  GHashTable *by_key; /* key → entry, both borrowed */
   OxGgufTensor *tensors;
   gsize n_tensors;
 };

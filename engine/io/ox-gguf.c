@@ -5,6 +5,7 @@
 #include "io/ox-gguf-private.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 gsize
@@ -55,17 +56,22 @@ ox_gguf_unref (OxGguf *gguf)
     return;
   for (gsize i = 0; gguf->entries && i < gguf->n_entries; i++)
     g_free (gguf->entries[i].strings);
-  g_clear_pointer (&gguf->by_key, g_hash_table_unref);
   g_free (gguf->entries);
   g_free (gguf->tensors);
   g_free (gguf->header);
   g_free (gguf);
 }
 
+static int
+compare_name (const void *key, const void *entry)
+{
+  return strcmp (key, ((const OxGgufEntry *) entry)->name);
+}
+
 static const OxGgufEntry *
 lookup (OxGguf *gguf, const char *key)
 {
-  return g_hash_table_lookup (gguf->by_key, key);
+  return bsearch (key, gguf->entries, gguf->n_entries, sizeof *gguf->entries, compare_name);
 }
 
 /* An integer or boolean at @p. FALSE when @type is none, or the value is above G_MAXINT64 (then only @value_u is set). */

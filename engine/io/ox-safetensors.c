@@ -160,13 +160,8 @@ read_offsets (Context *context, const char *quoted, yyjson_val *val, OxTensorInf
 }
 
 static gboolean
-read_tensor (Context *context,
-             yyjson_val *key,
-             yyjson_val *object,
-             GHashTable *seen,
-             GStringChunk *names,
-             OxTensorInfo *info,
-             GError **error)
+read_tensor (
+  Context *context, yyjson_val *key, yyjson_val *object, GStringChunk *names, OxTensorInfo *info, GError **error)
 {
   const char *name = yyjson_get_str (key);
   gsize len = yyjson_get_len (key);
@@ -186,10 +181,6 @@ read_tensor (Context *context,
     return FALSE;
   info->name = g_string_chunk_insert (names, name);
   info->file = context->file;
-  if (!g_hash_table_add (seen, (char *) info->name)) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” appears twice", context->name, quoted);
-    return FALSE;
-  }
   return TRUE;
 }
 
@@ -227,6 +218,32 @@ compare_places (const void *a, const void *b)
   if (x->offset != y->offset)
     return x->offset < y->offset ? -1 : 1;
   return x->n_bytes < y->n_bytes ? -1 : x->n_bytes > y->n_bytes;
+}
+
+static int
+compare_names (const void *a, const void *b)
+{
+  return strcmp ((*(const OxTensorInfo *const *) a)->name, (*(const OxTensorInfo *const *) b)->name);
+}
+
+/* By sorting, not hashing: names made to collide would cost a hash table quadratic time. */
+static gboolean
+check_names (Context *context, const OxTensorInfo *tensors, gsize n, GError **error)
+{
+  g_autofree const OxTensorInfo **sorted = g_new (const OxTensorInfo *, MAX (n, 1));
+
+  for (gsize i = 0; i < n; i++)
+    sorted[i] = &tensors[i];
+  qsort (sorted, n, sizeof *sorted, compare_names);
+  for (gsize i = 1; i < n; i++) {
+    if (compare_names (&sorted[i - 1], &sorted[i]) == 0) {
+      g_autofree char *quoted = ox_quote (sorted[i]->name, -1);
+
+      g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” appears twice", context->name, quoted);
+      return FALSE;
+    }
+  }
+  return TRUE;
 }
 
 /* No gap, no overlap, nothing left over. */
@@ -305,10 +322,10 @@ gboolean
 ox_safetensors_read (OxFile *file, GArray *tensors, GStringChunk *names, GError **error)
 {
   Context context = { .name = ox_file_get_name (file), .file = file };
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
   g_autoptr (OxJson) json = NULL;
   gboolean has_metadata = FALSE;
   guint first = tensors->len;
+  const OxTensorInfo *added;
   yyjson_val *root, *key, *val;
   size_t idx, max;
   gsize length;
@@ -338,10 +355,12 @@ ox_safetensors_read (OxFile *file, GArray *tensors, GStringChunk *names, GError 
         return FALSE;
       continue;
     }
-    if (!read_tensor (&context, key, val, seen, names, &info, error))
+    if (!read_tensor (&context, key, val, names, &info, error))
       return FALSE;
     g_array_append_val (tensors, info);
   }
-  return check_tiling (&context, tensors->len > first ? &g_array_index (tensors, OxTensorInfo, first) : NULL,
-                       tensors->len - first, error);
+  /* Only now does the array stay where it is. */
+  added = tensors->len > first ? &g_array_index (tensors, OxTensorInfo, first) : NULL;
+  return check_names (&context, added, tensors->len - first, error) &&
+         check_tiling (&context, added, tensors->len - first, error);
 }

@@ -186,7 +186,7 @@ collect_shards (yyjson_val *map, const char *index_name, GPtrArray *shards, GErr
 static gboolean
 check_map (OxWeights *weights, yyjson_val *map, GHashTable *file_of_shard, const char *index_name, GError **error)
 {
-  g_autoptr (GHashTable) seen = g_hash_table_new (g_str_hash, g_str_equal);
+  g_autofree gboolean *seen = g_new0 (gboolean, MAX (weights->tensors->len, 1));
   yyjson_val *key, *val;
   size_t idx, max;
 
@@ -197,8 +197,14 @@ check_map (OxWeights *weights, yyjson_val *map, GHashTable *file_of_shard, const
     const OxTensorInfo *tensor = strlen (name) == yyjson_get_len (key) ? ox_weights_find (weights, name) : NULL;
     g_autofree char *quoted = NULL;
 
-    if (tensor && tensor->file == g_hash_table_lookup (file_of_shard, shard) && g_hash_table_add (seen, (char *) name))
-      continue;
+    if (tensor && tensor->file == g_hash_table_lookup (file_of_shard, shard)) {
+      gsize index = (gsize) (tensor - (const OxTensorInfo *) (gpointer) weights->tensors->data);
+
+      if (!seen[index]) {
+        seen[index] = TRUE;
+        continue;
+      }
+    }
     quoted = ox_quote (name, (gssize) yyjson_get_len (key));
     if (!tensor)
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
