@@ -22,7 +22,7 @@
 #define KEY_MERGES "tokenizer.ggml.merges"
 #define KEY_MODEL "tokenizer.ggml.model"
 #define KEY_PRE "tokenizer.ggml.pre"
-/* Tokens longer than this are not looked through for merges; the longest of real ones have 93 bytes. */
+/* Tokens longer than this are not looked through for merges; Gemma 3's longest has 48. */
 #define MAX_MERGED_BYTES 512
 
 /* Values of tokenizer.ggml.token_type. */
