@@ -12,6 +12,7 @@
 #include "ox-watchdog.h"
 #include "ox-window.h"
 
+#include <glib-unix.h>
 #include <glib/gi18n.h>
 #include <gtksourceview/gtksource.h>
 
@@ -137,6 +138,14 @@ threads_changed_cb (OxApplication *self)
 
 /* Life */
 
+/* Asked to end by the session or from a terminal: as with Quit, every last word is saved. */
+static gboolean
+terminated_cb (gpointer user_data)
+{
+  g_application_quit (G_APPLICATION (user_data));
+  return G_SOURCE_CONTINUE;
+}
+
 static void
 loaded_cb (GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -161,6 +170,8 @@ ox_application_startup (GApplication *application)
   G_APPLICATION_CLASS (ox_application_parent_class)->startup (application);
   gtk_source_init ();
   ox_watchdog_start ();
+  g_unix_signal_add (SIGTERM, terminated_cb, self);
+  g_unix_signal_add (SIGINT, terminated_cb, self);
 
   g_action_map_add_action_entries (G_ACTION_MAP (self), actions, G_N_ELEMENTS (actions), self);
   for (guint i = 0; i < G_N_ELEMENTS (accels); i++)
