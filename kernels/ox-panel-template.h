@@ -30,21 +30,19 @@ panel_matmul (const OxPanelFormat f,
       const OxBlockQ8 *in = (const OxBlockQ8 *) x + i * groups;
       float *out = y + i * y_stride + row;
 
-      /* A few sizes are enough: what is left over finds its weights in the cache. */
-      n = m - i >= TILE_ROWS ? TILE_ROWS : m - i >= 2 ? 2 : 1;
-      if (wide && n == TILE_ROWS)
+      /* A few sizes are enough: what is left over finds its weights in the cache. A single activation row is bound by memory,
+       * which is read fastest as one stream: panel by panel. */
+      n = wide && m - i >= TILE_ROWS ? TILE_ROWS : m - i >= 2 ? 2 : 1;
+      if (n == TILE_ROWS)
         panel_tile (f, panel, in, groups, out, y_stride, rows, TILE_PANELS, TILE_ROWS);
-      else if (wide && n == 2)
+      else if (n == 2 && wide)
         panel_tile (f, panel, in, groups, out, y_stride, rows, TILE_PANELS, 2);
-      else if (wide)
-        panel_tile (f, panel, in, groups, out, y_stride, rows, TILE_PANELS, 1);
-      else {
-        n = n >= 2 ? 2 : 1;
-        if (n == 2)
-          panel_tile (f, panel, in, groups, out, y_stride, rows, 1, 2);
-        else
-          panel_tile (f, panel, in, groups, out, y_stride, rows, 1, 1);
-      }
+      else if (n == 2)
+        panel_tile (f, panel, in, groups, out, y_stride, rows, 1, 2);
+      else
+        for (size_t p = 0; p < (wide ? TILE_PANELS : 1); p++)
+          panel_tile (f, panel + p * bytes, in, groups, out + p * OX_PANEL_ROWS, y_stride, rows - p * OX_PANEL_ROWS, 1,
+                      1);
     }
     row += wide ? OX_PANEL_ROWS * TILE_PANELS : OX_PANEL_ROWS;
   }
