@@ -170,6 +170,12 @@ emit_text (Answer *answer, GString *text)
 
   if (text->len == 0)
     return;
+  /* A string for the callback ends at a NUL, which a model may well write. */
+  for (gsize i = 0; i < text->len; i++)
+    if (text->str[i] == '\0') {
+      g_string_erase (text, i, 1);
+      g_string_insert (text, i, "\357\277\275");
+    }
   if (statistics->first_token_seconds == 0)
     statistics->first_token_seconds = seconds_since (answer->start);
   answer->event.text = text->str;

@@ -130,7 +130,7 @@ typedef struct {
  * @name: for people: "SmolLM2 135M Instruct"
  * @architecture: "llama", "gemma3"
  * @format: weight format for people: "Q4_1", "Q4_K_M", "BF16"
- * @chat_format: "chatml", "gemma3"; NULL: a base model, which continues text
+ * @chat_format: "chatml", "qwen3", "gemma3"; NULL: a base model, which continues text
  * @parameters: number of weights
  * @file_bytes: size on disk
  * @weight_bytes: resident once loaded
