@@ -114,9 +114,52 @@ dot_steps (const OxPanelFormat f,
 
 #endif
 
-/* Rows @first … @first + 7 of the panel, of which @rows are stored. */
+/* Adds group @g of rows @first … @first + 7 to their totals, one for each activation row. */
 ALWAYS_INLINE void
-half_panel (const OxPanelFormat f,
+add_group (const OxPanelFormat f,
+           const uint8_t *panel,
+           size_t g,
+           size_t first,
+           const OxBlockQ8 *x,
+           size_t groups,
+           __m256 *totals,
+           const size_t M)
+{
+  const size_t half_values = f.affine ? 2 : 1;
+  const uint8_t *quants = panel + ox_panel_quants_offset (f, g) + first * 4;
+  const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, g)) + first;
+  __m256i sums[TILE_ROWS];
+
+  UNROLL
+  for (size_t half = 0; half < 2; half++) {
+    const bool starts = half == 0 || f.group == 16, ends = half == 1 || f.group == 16;
+    const uint16_t *scales = dm + (f.group == 16 ? half * half_values * OX_PANEL_ROWS : 0);
+
+    UNROLL
+    for (size_t i = 0; i < M && starts; i++) {
+      const OxBlockQ8 *block = x + i * groups + g;
+      int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
+      sums[i] = has_offset (f) ? _mm256_set1_epi32 (-(int32_t) f.zero_point * x_sum) : _mm256_setzero_si256 ();
+    }
+    dot_steps (f, quants, x + g, groups, half, sums, M);
+
+    UNROLL
+    for (size_t i = 0; i < M && ends; i++) {
+      const OxBlockQ8 *block = x + i * groups + g;
+      __m256 scaled = _mm256_mul_ps (_mm256_cvtepi32_ps (sums[i]), _mm256_set1_ps (block->scale));
+      totals[i] = _mm256_fmadd_ps (scaled, load_halfs (scales), totals[i]);
+      if (f.affine) {
+        int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
+        totals[i] = _mm256_fmadd_ps (load_halfs (scales + OX_PANEL_ROWS), _mm256_set1_ps (block->scale * (float) x_sum),
+                                     totals[i]);
+      }
+    }
+  }
+}
+
+/* @V times eight rows, from @first, of which @rows are stored. */
+ALWAYS_INLINE void
+panel_part (const OxPanelFormat f,
             const uint8_t *panel,
             size_t first,
             const OxBlockQ8 *x,
@@ -124,67 +167,37 @@ half_panel (const OxPanelFormat f,
             float *y,
             size_t y_stride,
             size_t rows,
+            const size_t V,
             const size_t M)
 {
-  const size_t half_values = f.affine ? 2 : 1;
-  __m256 totals[TILE_ROWS];
+  __m256 totals[2][TILE_ROWS];
 
   UNROLL
-  for (size_t i = 0; i < M; i++)
-    totals[i] = _mm256_setzero_ps ();
-
-  for (size_t g = 0; g < groups; g++) {
-    const uint8_t *quants = panel + ox_panel_quants_offset (f, g) + first * 4;
-    const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, g)) + first;
-    __m256i sums[TILE_ROWS];
-
+  for (size_t v = 0; v < V; v++) {
     UNROLL
-    for (size_t half = 0; half < 2; half++) {
-      const bool starts = half == 0 || f.group == 16, ends = half == 1 || f.group == 16;
-
-      UNROLL
-      for (size_t i = 0; i < M && starts; i++) {
-        const OxBlockQ8 *block = x + i * groups + g;
-        int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
-        sums[i] = has_offset (f) ? _mm256_set1_epi32 (-(int32_t) f.zero_point * x_sum) : _mm256_setzero_si256 ();
-      }
-      dot_steps (f, quants, x + g, groups, half, sums, M);
-
-      if (ends) {
-        const uint16_t *scales = dm + (f.group == 16 ? half * half_values * OX_PANEL_ROWS : 0);
-        __m256 d = load_halfs (scales);
-        UNROLL
-        for (size_t i = 0; i < M; i++) {
-          const OxBlockQ8 *block = x + i * groups + g;
-          __m256 scaled = _mm256_mul_ps (_mm256_cvtepi32_ps (sums[i]), _mm256_set1_ps (block->scale));
-          totals[i] = _mm256_fmadd_ps (scaled, d, totals[i]);
-        }
-        if (f.affine) {
-          __m256 min = load_halfs (scales + OX_PANEL_ROWS);
-          UNROLL
-          for (size_t i = 0; i < M; i++) {
-            const OxBlockQ8 *block = x + i * groups + g;
-            int32_t x_sum = f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[half];
-            totals[i] = _mm256_fmadd_ps (min, _mm256_set1_ps (block->scale * (float) x_sum), totals[i]);
-          }
-        }
-      }
-    }
+    for (size_t i = 0; i < M; i++)
+      totals[v][i] = _mm256_setzero_ps ();
+  }
+  for (size_t g = 0; g < groups; g++) {
+    UNROLL
+    for (size_t v = 0; v < V; v++)
+      add_group (f, panel, g, first + v * HALF_ROWS, x, groups, totals[v], M);
   }
 
-  UNROLL
-  for (size_t i = 0; i < M; i++) {
-    __m256 out = _mm256_mul_ps (totals[i], _mm256_loadu_ps ((const float *) (const void *) panel + first));
-    if (rows >= HALF_ROWS) {
-      _mm256_storeu_ps (y + i * y_stride, out);
-    } else {
+  for (size_t v = 0; v < V; v++) {
+    const float *row_scale = (const float *) (const void *) panel + first + v * HALF_ROWS;
+    size_t left = rows > v * HALF_ROWS ? rows - v * HALF_ROWS : 0;
+
+    UNROLL
+    for (size_t i = 0; i < M; i++) {
       float lanes[HALF_ROWS];
-      _mm256_storeu_ps (lanes, out);
-      memcpy (y + i * y_stride, lanes, rows * sizeof (float));
+      _mm256_storeu_ps (lanes, _mm256_mul_ps (totals[v][i], _mm256_loadu_ps (row_scale)));
+      memcpy (y + i * y_stride + v * HALF_ROWS, lanes, (left < HALF_ROWS ? left : HALF_ROWS) * sizeof (float));
     }
   }
 }
 
+/* With few activation rows the weights come from memory and are read in order; with many the sums need the registers. */
 ALWAYS_INLINE void
 panel_tile (const OxPanelFormat f,
             const uint8_t *panel,
@@ -196,6 +209,9 @@ panel_tile (const OxPanelFormat f,
             const size_t P,
             const size_t M)
 {
-  for (size_t first = 0; first < OX_PANEL_ROWS && first < rows; first += HALF_ROWS)
-    half_panel (f, panel, first, x, groups, y + first, y_stride, rows - first, M);
+  if (M <= 2)
+    panel_part (f, panel, 0, x, groups, y, y_stride, rows, 2, M);
+  else
+    for (size_t first = 0; first < OX_PANEL_ROWS && first < rows; first += HALF_ROWS)
+      panel_part (f, panel, first, x, groups, y + first, y_stride, rows - first, 1, M);
 }
