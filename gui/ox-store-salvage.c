@@ -48,6 +48,9 @@ static const char *const migrations[OX_STORE_DB_VERSION] = {
   "CREATE TRIGGER title_changed AFTER UPDATE OF title ON conversations WHEN old.title IS NOT new.title BEGIN"
   "  INSERT INTO title_index (title_index, rowid, title) VALUES ('delete', old.n, old.title);"
   "  INSERT INTO title_index (rowid, title) VALUES (new.n, new.title); END;"
+  /* As PRAGMA secure_delete for the rest: words of what is deleted do not stay behind. */
+  "INSERT INTO message_index (message_index, rank) VALUES ('secure-delete', 1);"
+  "INSERT INTO title_index (title_index, rank) VALUES ('secure-delete', 1);"
   "INSERT INTO message_index (message_index) VALUES ('rebuild');"
   "INSERT INTO title_index (title_index) VALUES ('rebuild');",
 };
@@ -83,7 +86,8 @@ ox_store_migrate (sqlite3 *db, GError **error)
 
 /* ---- Salvage ---- */
 
-/* Row numbers to leap over when a page cannot be read: 1, 2, 4 … A page holds some tens of rows at most. */
+/* Row numbers to leap over when a page cannot be read: one by one at first, so that no good row behind it is missed, then 2, 4, 8 … */
+#define SINGLE_STEPS 200
 #define MAX_LEAPS 40
 
 typedef struct {
@@ -137,7 +141,7 @@ salvage_table (Salvage *salvage, const char *sql, int n_column, gboolean convers
 {
   gint64 next = G_MININT64;
 
-  for (guint leaps = 0; leaps < MAX_LEAPS;) {
+  for (guint leaps = 0; leaps < SINGLE_STEPS + MAX_LEAPS;) {
     sqlite3_stmt *statement = NULL;
     int rc = sqlite3_prepare_v2 (salvage->from, sql, -1, &statement, NULL);
 
@@ -156,7 +160,8 @@ salvage_table (Salvage *salvage, const char *sql, int n_column, gboolean convers
       next = 1;
     else if (next > G_MAXINT64 - (G_GINT64_CONSTANT (1) << MAX_LEAPS))
       return;
-    next += G_GINT64_CONSTANT (1) << leaps++;
+    next += leaps < SINGLE_STEPS ? 1 : G_GINT64_CONSTANT (1) << (leaps - SINGLE_STEPS);
+    leaps++;
   }
 }
 

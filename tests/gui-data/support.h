@@ -1,0 +1,96 @@
+/* What the tests of the app's data have in common: waiting on the main loop, and an engine that does as it is told.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#pragma once
+
+#include "ox-engine-backend.h"
+#include "ox-store.h"
+
+G_BEGIN_DECLS
+
+/* Runs the main loop until @condition holds; fails the test after 20 seconds. */
+#define run_until(condition)                                                                                           \
+  G_STMT_START                                                                                                         \
+  {                                                                                                                    \
+    gint64 deadline_ = g_get_monotonic_time () + 20 * G_USEC_PER_SEC;                                                  \
+    while (!(condition)) {                                                                                             \
+      if (g_get_monotonic_time () > deadline_)                                                                         \
+        g_error ("%s:%d: never came true: %s", __FILE__, __LINE__, #condition);                                        \
+      iterate ();                                                                                                      \
+    }                                                                                                                  \
+  }                                                                                                                    \
+  G_STMT_END
+
+/* One turn of the main loop, at most 10 ms. */
+void iterate (void);
+void run_for (guint milliseconds);
+/* Until nothing is pending. */
+void settle (void);
+
+/* A GAsyncReadyCallback for a GAsyncResult * at @user_data. */
+void keep_result (GObject *source, GAsyncResult *result, gpointer user_data);
+
+/* ---- Store ---- */
+
+char *make_temporary_folder (void);
+void remove_folder (const char *path);
+
+/* Opens a store at @path and waits. The error, if any, is dropped: look at the state. */
+OxStore *open_store (const char *path);
+void close_store (OxStore *store);
+GPtrArray *list_conversations (OxStore *store);
+GPtrArray *list_messages (OxStore *store, const char *conversation_id);
+GPtrArray *search (OxStore *store, const char *text);
+/* FALSE and @error when it could not be written. @text NULL: an answer being written. */
+gboolean add_message (
+  OxStore *store, const char *conversation_id, const char *message_id, const char *text, GError **error);
+gboolean wait_for_write (OxStore *store, GAsyncResult **result, GError **error);
+
+/* ---- Engine ---- */
+
+typedef enum {
+  STAGE_NONE,
+  STAGE_LOAD,
+  STAGE_SESSION,
+  STAGE_PREFILL,
+  STAGE_DECODE,
+} Stage;
+
+/**
+ * FakeScript: what the fake engine does
+ * @endless: stays in this stage until it is cancelled
+ * @deaf: and does not listen to that for so many milliseconds
+ * @fail: fails in this stage, with @fail_code of OX_ERROR
+ * @n_pieces: of text, "word0 " "word1 " …
+ * @piece_delay: microseconds before each
+ */
+typedef struct {
+  Stage endless;
+  guint deaf;
+  Stage fail;
+  OxError fail_code;
+  guint n_pieces;
+  guint piece_delay;
+  OxEndReason end_reason;
+  gboolean no_sampling;
+} FakeScript;
+
+/* Puts everything back and sets the script. */
+void fake_engine_set_script (const FakeScript *script);
+/* Models are files; what they hold says what they are: "ok", "ok BYTES" of weights, "base", "damaged", "unsupported". */
+const OxEngineBackend *fake_engine_get_backend (void);
+
+/* What the fake was asked for, since the script was set. */
+Stage fake_engine_get_stage (void);
+guint fake_engine_count_loads (void);
+guint fake_engine_count_sessions (void);
+guint fake_engine_count_generates (void);
+guint fake_engine_count_plans (void);
+/* "role: text" lines of the last chat, and the last sampling. */
+char *fake_engine_dup_chat (void);
+OxSampling fake_engine_get_sampling (void);
+/* Models and sessions that were not freed. */
+int fake_engine_count_alive (void);
+
+G_END_DECLS
