@@ -60,19 +60,18 @@ def showing(node):
         return False
 
 
+def text_of_node(node):
+    """The text of `node` itself."""
+    try:
+        interface = node.get_text_iface()
+        return Atspi.Text.get_text(interface, 0, Atspi.Text.get_character_count(interface)) if interface else ""
+    except GLib.Error:
+        return ""
+
+
 def text_of(node):
     """All text that can be read below `node`, one piece a line."""
-    pieces = []
-    for child in walk(node):
-        try:
-            interface = child.get_text_iface()
-            if interface is not None:
-                text = Atspi.Text.get_text(interface, 0, Atspi.Text.get_character_count(interface))
-                if text:
-                    pieces.append(text)
-        except GLib.Error:
-            continue
-    return "\n".join(pieces)
+    return "\n".join(text for text in map(text_of_node, walk(node)) if text)
 
 
 class App:
@@ -188,6 +187,20 @@ class App:
     def send(self, text):
         self.write(text)
         self.press_button("Send")
+
+    def focus_window(self):
+        """There is no window manager that would give the window the keyboard."""
+        found = subprocess.run(
+            ["xdotool", "search", "--onlyvisible", "--pid", str(self.process.pid)], capture_output=True, text=True, check=True
+        )
+        for window in found.stdout.split():
+            subprocess.run(["xdotool", "windowfocus", "--sync", window], check=False, timeout=10)
+
+    def type(self, text):
+        subprocess.run(["xdotool", "type", "--delay", "15", text], check=True)
+
+    def keys(self, *names):
+        subprocess.run(["xdotool", "key", *names], check=True)
 
     # ---- Ending ----
 

@@ -12,7 +12,8 @@ import sys
 import time
 import traceback
 
-from app import App, Atspi, Home, text_of, wait_for
+import gguf
+from app import App, Atspi, Home, text_of, text_of_node, wait_for
 
 STARTER = "SmolLM2-135M-Instruct.Q4_1.gguf"
 LONG_QUESTION = "Write a long story about a lighthouse keeper, with many details."
@@ -139,19 +140,56 @@ def test_kill_in_mid_answer(program, models):
         assert app.quit() == 0, app.read_log()
 
 
-def test_damaged_model(program, models):
-    """A model cut in half: said in words in the window, which stays alive."""
+def test_bad_models(program, models):
+    """Cut in half, of an unknown kind, larger than the memory: each said in words in the window, which stays alive."""
     with Home() as home:
         folder = os.path.join(home, "models")
         os.makedirs(folder)
         with open(os.path.join(models, STARTER), "rb") as source:
             with open(os.path.join(folder, "Broken-1B.Q4_1.gguf"), "wb") as target:
                 target.write(source.read(30_000_000))
+        gguf.write_llama(os.path.join(folder, "Odd-7B.gguf"), architecture="oddformer")
+
+        # Nothing that can answer: the first page, and why.
         app = App(program, home, folder)
-        # It cannot be chosen, so the first page is shown; nothing crashes, and the app ends when asked.
         wait_for("the first page", lambda: app.find(Atspi.Role.BUTTON, lambda name: name.startswith("Import")))
+        assert app.quit() == 0, app.read_log()
+
+        # With one that is too large, chosen by the user: the question is answered by a card that says so.
+        huge = os.path.join(folder, "Huge-900B.gguf")
+        gguf.write_llama(huge, hidden=65536, intermediate=262144, layers=3)
+        settings = os.path.join(home, "config", "glib-2.0", "settings")
+        os.makedirs(settings, exist_ok=True)
+        with open(os.path.join(settings, "keyfile"), "a", encoding="utf-8") as file:
+            file.write(f"[org/oxinfer/App]\nmodel-path='{huge}'\n")
+        app = App(program, home, folder)
+        app.send("Hello")
+        wait_for("a card about memory", lambda: app.has_text("does not fit in the memory"))
+        app.press(app.wait_find(Atspi.Role.TOGGLE_BUTTON, lambda name: name.startswith("Model:")))
+        rows = wait_for("the list of models", lambda: app.find_all(Atspi.Role.LIST_ITEM, lambda name: "B" in name))
+        told = " ".join(text_of(row) for row in rows)
+        for words in ("damaged or incomplete", "cannot run", "Too large"):
+            assert words in told, (words, told)
         assert app.process.poll() is None
         assert app.quit() == 0, app.read_log()
+
+
+def test_keyboard(program, models):
+    """Typed on a keyboard: Shift+Enter makes a line, Enter sends, Escape stops."""
+    with Home() as home:
+        app = App(program, home, models)
+        app.composer()
+        app.focus_window()
+        app.type("Tell me a long story")
+        app.keys("shift+Return")
+        app.type("about the sea")
+        wait_for("two lines in the composer", lambda: "story\nabout the sea" in text_of_node(app.composer()))
+        app.keys("Return")
+        wait_for("an answer", lambda: grown_answer(app, 40))
+        app.keys("Escape")
+        wait_for("“Stopped by you”", lambda: app.has_text("Stopped by you"))
+        assert app.quit() == 0, app.read_log()
+        assert library(home)[0][1] == "Tell me a long story\nabout the sea"
 
 
 def main():
