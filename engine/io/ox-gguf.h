@@ -19,6 +19,7 @@ gboolean ox_gguf_has (OxGguf *gguf, const char *key);
 const char *ox_gguf_get_string (OxGguf *gguf, const char *key);
 /* Any integer type that fits; FALSE when missing, of another type, or out of range. */
 gboolean ox_gguf_get_uint (OxGguf *gguf, const char *key, guint64 *value);
+/* Any number, integers converted; it may be infinite or NaN. */
 gboolean ox_gguf_get_float (OxGguf *gguf, const char *key, double *value);
 gboolean ox_gguf_get_bool (OxGguf *gguf, const char *key, gboolean *value);
 
