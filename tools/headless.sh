@@ -23,7 +23,7 @@ done
 [ -s "$run/display" ] || { cat "$run/Xvfb.log" >&2; echo 'headless: Xvfb did not start within 10 s' >&2; exit 1; }
 
 # Not dbus-run-session: the daemon's remarks would stand between the output of the command.
-dbus-daemon --session --nofork --print-address=4 4>"$run/bus" 2>"$run/dbus.log" &
+dbus-daemon --session --nofork --print-address=4 4>"$run/bus" >"$run/dbus.log" 2>&1 &
 processes+=($!)
 for _ in $(seq 100); do
   [ ! -s "$run/bus" ] || break
