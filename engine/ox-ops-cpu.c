@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* Products between two looks at the cancellable: some 50 ms on a processor for which we have nothing but the C reference. */
+#define MAX_PRODUCTS (1u << 26)
 /* Elements below which handing work to other threads costs more than it saves. */
 #define MIN_PARALLEL_ELEMENTS 16384
 
@@ -111,7 +113,8 @@ cpu_kv_new (OxOps *ops, guint n_kv_heads, guint head_dim, guint capacity, GError
   memory = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
     g_autofree char *size = g_format_size (bytes);
-    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for the conversation's state (%s a layer)", size);
+    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for the conversation's state (%s a layer)",
+                 size);
     return NULL;
   }
   kv = g_new0 (OxKv, 1);
@@ -175,7 +178,8 @@ cpu_embed (OxOps *ops, OxTensor *y, OxEmbedding *embedding, const guint32 *ids, 
     return;
   row = g_try_malloc (embedding->row_bytes);
   if (row == NULL) {
-    ox_ops_cpu_fail (self, g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory to read an embedding"));
+    ox_ops_cpu_fail (self,
+                     g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory to read an embedding"));
     return;
   }
   for (guint i = 0; i < y->rows; i++, out += y->cols) {
@@ -230,18 +234,17 @@ linear_steps (void *data, size_t begin, size_t end, unsigned worker)
   LinearWork *work = data;
   guint i = 0;
 
-  if (!running (work->self))
-    return;
-  while (begin < end) {
+  while (begin < end && running (work->self)) {
     const OxPackedMatrix *w;
     const void *x;
-    gsize row_begin, row_end, stop;
+    gsize row_begin, row_end, stop, most;
     float *y;
 
     while (begin >= work->steps_before[i + 1])
       i++;
     w = &work->w[i]->packed;
-    stop = MIN (end, work->steps_before[i + 1]);
+    most = MAX (MAX_PRODUCTS / (w->kernel->row_step * w->cols * work->m), 1);
+    stop = MIN (MIN (end, begin + most), work->steps_before[i + 1]);
     row_begin = (begin - work->steps_before[i]) * w->kernel->row_step;
     row_end = MIN ((stop - work->steps_before[i]) * w->kernel->row_step, w->rows);
     x = w->kernel->activation == OX_ACTIVATION_Q8 ? (const void *) work->quantized : (const void *) work->x;
@@ -304,7 +307,8 @@ norm_groups (void *data, size_t begin, size_t end, unsigned worker)
   NormWork *work = data;
 
   for (gsize i = begin; i < end; i++)
-    work->self->kernels->rms_norm (work->y + i * work->group, work->x + i * work->group, work->w, 0, work->eps, work->group);
+    work->self->kernels->rms_norm (work->y + i * work->group, work->x + i * work->group, work->w, 0, work->eps,
+                                   work->group);
 }
 
 static void
@@ -456,7 +460,7 @@ cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint posit
 
   if (!running (self))
     return;
-  work.args = (OxAttention){
+  work.args = (OxAttention) {
     .q = rows_of (q),
     .k = kv->k,
     .v = kv->v,
@@ -507,7 +511,7 @@ ox_ops_cpu_new (const OxKernels *kernels, OxPool *pool, OxPrecision precision)
   self->pool = pool;
   self->precision = precision;
   g_mutex_init (&self->error_lock);
-  self->base = (OxOps){
+  self->base = (OxOps) {
     .free = cpu_free,
     .tensor_init = cpu_tensor_init,
     .tensor_clear = cpu_tensor_clear,
