@@ -116,6 +116,27 @@ read_bandwidth (OxPool *pool)
 }
 
 static void
+run_nothing (void *data, size_t begin, size_t end, unsigned worker)
+{
+}
+
+/* Microseconds to start and join an empty job, with workers that still spin from the one before. */
+static double
+dispatch_us (OxPool *pool)
+{
+  const unsigned runs = 20000;
+  double least = 1e9;
+
+  for (unsigned i = 0; i < REPEATS; i++) {
+    gint64 begin = g_get_monotonic_time ();
+    for (unsigned r = 0; r < runs; r++)
+      ox_pool_run (pool, run_nothing, NULL, ox_pool_threads (pool), 1);
+    least = MIN (least, (double) (g_get_monotonic_time () - begin) / runs);
+  }
+  return least;
+}
+
+static void
 bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision precision, size_t mib, double bandwidth)
 {
   const OxKernels *k = &level->kernels;
@@ -177,7 +198,8 @@ main (int argc, char **argv)
   const KernelLevel *levels = kernel_levels (&n_levels);
   double bandwidth = read_bandwidth (pool);
 
-  printf ("%s, %u threads, read bandwidth %.1f GB/s\n", ox_cpu_name (), ox_pool_threads (pool), bandwidth);
+  printf ("%s, %u threads, read bandwidth %.1f GB/s, pool start and join %.2f µs\n", ox_cpu_name (),
+          ox_pool_threads (pool), bandwidth, dispatch_us (pool));
   for (size_t l = 0; l < n_levels; l++) {
     if (argc > 2 && strcmp (argv[2], "all") != 0 && strcmp (argv[2], levels[l].name) != 0)
       continue;
