@@ -53,12 +53,12 @@ git ls-files -z --cached --others --exclude-standard | grep -zvE '^tests/' \
 
 if gnome_sdk; then
   say "Building against the GNOME runtime $runtime"
-  python3 flatpak/local-manifest.py --gnome org.oxinfer.App.json "$source" "$work/$app.json"
+  python3 tools/flatpak-manifest.py --gnome org.oxinfer.App.json "$source" "$work/$app.json"
 else
   [ -n "$root" ] || die "no remote of this machine offers org.gnome.Sdk//$runtime (Flathub does), and this environment is no Debian root"
   say "No remote of this machine offers org.gnome.Sdk//$runtime; building against the Debian root instead"
   flatpak/debian-runtime.sh "$root" "$work"
-  python3 flatpak/local-manifest.py org.oxinfer.App.json "$source" "$work/$app.json"
+  python3 tools/flatpak-manifest.py org.oxinfer.App.json "$source" "$work/$app.json"
 fi
 
 flatpak-builder --user --disable-rofiles-fuse --force-clean --state-dir="$work/state" --repo="$work/repo" \

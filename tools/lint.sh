@@ -79,12 +79,7 @@ else
   skip 'shellcheck finds nothing in dev and the scripts' 'shellcheck is not here'
 fi
 
-# A file has text for people when it calls _() or its kin, or marks text as translatable.
-{
-  files 'gui/*.c' 'gui/*.h' | xargs -r grep -lE '(^|[^a-zA-Z0-9_])(_|N_|C_|NC_|ngettext|g_dngettext|g_dpgettext2) ?\(' --
-  files 'gui/*.ui' | xargs -r grep -lE 'translatable="(yes|true)"' --
-  files 'data/*.desktop.in' 'data/*.metainfo.xml.in'
-} 2>/dev/null | sort -u >"$work/with-text"
+tools/list-potfiles.sh >"$work/with-text"
 sed '/^#/d; /^$/d' po/POTFILES.in | sort >"$work/potfiles"
 {
   comm -23 "$work/with-text" "$work/potfiles" | sed 's/$/: has text for people and is not in po\/POTFILES.in/'

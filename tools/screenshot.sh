@@ -14,10 +14,10 @@ if [ "${1:-}" = --in-session ]; then
   app=$!
   for _ in $(seq 600); do
     [ ! -e "$OXINFER_SCENE_READY" ] || break
-    kill -0 $app 2>/dev/null || { cat "$HOME/app.log" >&2; die "the app ended before the scene “$OXINFER_SCENE” was ready"; }
+    kill -0 $app 2>/dev/null || { cat "$HOME/app.log" >&2; die "the app ended before the scene $OXINFER_SCENE was ready"; }
     sleep 0.1
   done
-  [ -e "$OXINFER_SCENE_READY" ] || { cat "$HOME/app.log" >&2; kill $app; die "the scene “$OXINFER_SCENE” was not ready within 60 s"; }
+  [ -e "$OXINFER_SCENE_READY" ] || { cat "$HOME/app.log" >&2; kill $app; die "the scene $OXINFER_SCENE was not ready within 60 s"; }
   # The file is written when the frame is drawn; the server shows it a moment later.
   sleep 0.3
   import -silent -window root "$out" || { kill $app; die "the picture could not be taken"; }

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 sed '/^#/d; /^$/d' po/POTFILES.in >"$work/files"
 # The keywords of GLib, and what Meson's preset 'glib' passes.
-xgettext --files-from="$work/files" --output="$work/out.pot" --force-po --no-wrap --sort-by-file \
+xgettext --files-from="$work/files" --output="$work/out.pot" --force-po --no-wrap --sort-by-file --add-location=file \
   --package-name=oxinfer --package-version="$version" --copyright-holder='The Oxinfer developers' \
   --from-code=UTF-8 --add-comments=Translators \
   --keyword=_ --keyword=N_ --keyword=C_:1c,2 --keyword=NC_:1c,2 --keyword=g_dcgettext:2 --keyword=g_dngettext:2,3 \

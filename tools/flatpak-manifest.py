@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes a copy of the manifest for a local build: local-manifest.py IN SOURCE OUT.
+"""Writes a copy of the manifest for a local build: flatpak-manifest.py IN SOURCE OUT.
 
 Against the Debian runtime, without the modules that Debian has as libraries; with --gnome against the one it names.
 The source of the app is the folder SOURCE.
