@@ -256,6 +256,7 @@ ox_model_library_new (OxEngine *engine, GSettings *settings)
   g_signal_connect_object (engine, "notify::model-path", G_CALLBACK (engine_state_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object (engine, "notify::load-progress", G_CALLBACK (engine_state_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object (engine, "notify::memory-available", G_CALLBACK (engine_memory_cb), self, G_CONNECT_SWAPPED);
+  g_signal_connect_object (engine, "notify::weight-bytes", G_CALLBACK (engine_memory_cb), self, G_CONNECT_SWAPPED);
   if (settings != NULL) {
     self->settings = g_object_ref (settings);
     g_signal_connect_object (settings, "changed::" KEY_FOLDERS, G_CALLBACK (ox_model_library_scan), self,

@@ -1,0 +1,321 @@
+/* The library of models: what is found where, what is said of it, which one is chosen.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-model-library.h"
+#include "support.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+  char *folder;
+  OxEngine *engine;
+  GSettings *settings;
+  OxModelLibrary *library;
+} Fixture;
+
+static void
+set_up (Fixture *fixture, gconstpointer unused)
+{
+  g_autofree char *hub = NULL;
+
+  fake_engine_set_script (&(FakeScript) { .n_pieces = 1 });
+  fixture->folder = make_temporary_folder ();
+  hub = g_build_filename (fixture->folder, "hub", NULL);
+  g_setenv ("OXINFER_MODELS", fixture->folder, TRUE);
+  g_setenv ("HF_HUB_CACHE", hub, TRUE);
+  fixture->engine = ox_engine_new (fake_engine_get_backend ());
+  fixture->settings = g_settings_new ("org.oxinfer.App");
+  g_settings_reset (fixture->settings, "model-path");
+  g_settings_reset (fixture->settings, "model-folders");
+  fixture->library = ox_model_library_new (fixture->engine, fixture->settings);
+}
+
+static void
+tear_down (Fixture *fixture, gconstpointer unused)
+{
+  run_until (!ox_model_library_get_scanning (fixture->library));
+  settle ();
+  g_assert_finalize_object (fixture->library);
+  g_assert_true (ox_engine_shutdown (fixture->engine, 5 * G_USEC_PER_SEC));
+  run_for (40);
+  g_assert_finalize_object (fixture->engine);
+  g_object_unref (fixture->settings);
+  remove_folder (fixture->folder);
+  g_free (fixture->folder);
+}
+
+static void
+make_file (Fixture *fixture, const char *name, const char *content)
+{
+  g_autofree char *path = g_build_filename (fixture->folder, name, NULL);
+  g_autofree char *folder = g_path_get_dirname (path);
+
+  g_mkdir_with_parents (folder, 0700);
+  g_assert_true (g_file_set_contents (path, content, -1, NULL));
+}
+
+static void
+make_link (Fixture *fixture, const char *name, const char *target)
+{
+  g_autofree char *path = g_build_filename (fixture->folder, name, NULL);
+  g_autofree char *folder = g_path_get_dirname (path);
+
+  g_mkdir_with_parents (folder, 0700);
+  g_assert_cmpint (symlink (target, path), ==, 0);
+}
+
+static void
+scan (Fixture *fixture)
+{
+  ox_model_library_scan (fixture->library);
+  run_until (!ox_model_library_get_scanning (fixture->library));
+  g_assert_true (ox_model_library_get_ready (fixture->library));
+}
+
+static guint
+length (Fixture *fixture)
+{
+  return g_list_model_get_n_items (G_LIST_MODEL (fixture->library));
+}
+
+static OxModelEntry *
+find (Fixture *fixture, const char *name)
+{
+  g_autofree char *path = g_build_filename (fixture->folder, name, NULL);
+
+  return ox_model_library_find (fixture->library, path);
+}
+
+static const char *
+selected_name (Fixture *fixture)
+{
+  OxModelEntry *entry = ox_model_library_get_selected (fixture->library);
+
+  return entry != NULL ? ox_model_entry_get_name (entry) : NULL;
+}
+
+static void
+test_empty (Fixture *fixture, gconstpointer unused)
+{
+  g_assert_false (ox_model_library_get_ready (fixture->library));
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 0);
+  g_assert_null (ox_model_library_get_selected (fixture->library));
+}
+
+static void
+test_states (Fixture *fixture, gconstpointer unused)
+{
+  OxModelEntry *entry;
+
+  make_file (fixture, "good.gguf", "ok 500");
+  make_file (fixture, "broken.gguf", "GARBAGE");
+  make_file (fixture, "odd.gguf", "unsupported");
+  make_file (fixture, "huge.gguf", "ok 5000");
+  make_file (fixture, "notes.txt", "ok");
+  make_file (fixture, "model-00001-of-00002.gguf", "ok 50");
+  make_file (fixture, "model-00002-of-00002.gguf", "more of it");
+  make_file (fixture, "mmproj-good.gguf", "ok");
+  make_link (fixture, "gone.gguf", "nowhere");
+  make_link (fixture, "loop", ".");
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 6);
+
+  entry = find (fixture, "good.gguf");
+  g_assert_cmpint (ox_model_entry_get_state (entry), ==, OX_MODEL_ENTRY_OK);
+  g_assert_true (ox_model_entry_get_usable (entry));
+  g_assert_cmpstr (ox_model_entry_get_format (entry), ==, "Q8_0");
+  g_assert_cmpuint (ox_model_entry_get_plan (entry)->weight_bytes, ==, 500);
+  entry = find (fixture, "broken.gguf");
+  g_assert_cmpint (ox_model_entry_get_state (entry), ==, OX_MODEL_ENTRY_DAMAGED);
+  g_assert_false (ox_model_entry_get_usable (entry));
+  g_assert_nonnull (strstr (ox_model_entry_get_reason (entry), "damaged"));
+  g_assert_nonnull (strstr (ox_model_entry_get_details (entry), "magic"));
+  g_assert_cmpstr (ox_model_entry_get_name (entry), ==, "broken");
+  entry = find (fixture, "odd.gguf");
+  g_assert_cmpint (ox_model_entry_get_state (entry), ==, OX_MODEL_ENTRY_UNSUPPORTED);
+  entry = find (fixture, "huge.gguf");
+  g_assert_cmpint (ox_model_entry_get_state (entry), ==, OX_MODEL_ENTRY_TOO_LARGE);
+  g_assert_true (ox_model_entry_get_usable (entry));
+  g_assert_nonnull (strstr (ox_model_entry_get_reason (entry), "memory"));
+  entry = find (fixture, "gone.gguf");
+  g_assert_cmpint (ox_model_entry_get_state (entry), ==, OX_MODEL_ENTRY_DAMAGED);
+  g_assert_nonnull (strstr (ox_model_entry_get_reason (entry), "missing"));
+  g_assert_nonnull (find (fixture, "model-00001-of-00002.gguf"));
+}
+
+static void
+test_hugging_face (Fixture *fixture, gconstpointer unused)
+{
+  g_autoptr (OxModelEntry) entry = NULL;
+
+  make_file (fixture, "hub/models--org--a/blobs/1111", "ok 10");
+  make_link (fixture, "hub/models--org--a/snapshots/r1/a.gguf", "../../blobs/1111");
+  make_link (fixture, "hub/models--org--a/snapshots/r2/a.gguf", "../../blobs/1111");
+  make_file (fixture, "hub/models--org--b/snapshots/old/config.json", "ok 20");
+  make_file (fixture, "hub/models--org--b/snapshots/old/model.safetensors", "weights");
+  make_file (fixture, "hub/models--org--b/snapshots/new/config.json", "ok 21");
+  make_file (fixture, "hub/models--org--b/snapshots/new/model-00001-of-00002.safetensors", "weights");
+  make_file (fixture, "hub/models--org--b/snapshots/new/model-00002-of-00002.safetensors", "weights");
+  make_file (fixture, "hub/models--org--b/refs/main", "new");
+  make_file (fixture, "hub/models--org--c/snapshots/r/config.json", "ok but no weights");
+  make_file (fixture, "hub/models--org--d/snapshots/r/sub/d.gguf", "ok 5");
+  make_file (fixture, "hub/models--org--e/blobs/2222.incomplete", "ok");
+  g_unsetenv ("OXINFER_MODELS");
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 3);
+  g_assert_nonnull (find (fixture, "hub/models--org--b/snapshots/new"));
+  g_assert_null (find (fixture, "hub/models--org--b/snapshots/old"));
+  g_assert_nonnull (find (fixture, "hub/models--org--d/snapshots/r/sub/d.gguf"));
+
+  /* By HF_HOME. */
+  g_autofree char *home = g_build_filename (fixture->folder, "home", NULL);
+  g_autofree char *from = g_build_filename (fixture->folder, "hub", NULL);
+  g_autofree char *to = g_build_filename (home, "hub", NULL);
+  g_mkdir (home, 0700);
+  g_assert_cmpint (g_rename (from, to), ==, 0);
+  g_unsetenv ("HF_HUB_CACHE");
+  g_setenv ("HF_HOME", home, TRUE);
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 3);
+  g_assert_nonnull (find (fixture, "home/hub/models--org--b/snapshots/new"));
+  g_unsetenv ("HF_HOME");
+}
+
+static void
+test_default (Fixture *fixture, gconstpointer unused)
+{
+  make_file (fixture, "base.gguf", "base 900");
+  scan (fixture);
+  g_assert_cmpstr (selected_name (fixture), ==, "base.gguf");
+  g_assert_true (ox_model_entry_get_selected (find (fixture, "base.gguf")));
+  /* What was selected for want of better is not moved from under the user, only a new start looks anew. */
+  make_file (fixture, "small.gguf", "ok 100");
+  make_file (fixture, "large.gguf", "ok 800");
+  make_file (fixture, "huge.gguf", "ok 9000");
+  scan (fixture);
+  g_assert_cmpstr (selected_name (fixture), ==, "base.gguf");
+  g_object_unref (fixture->library);
+  fixture->library = ox_model_library_new (fixture->engine, fixture->settings);
+  scan (fixture);
+  g_assert_cmpstr (selected_name (fixture), ==, "large.gguf");
+  g_autofree char *not_remembered = g_settings_get_string (fixture->settings, "model-path");
+  g_assert_cmpstr (not_remembered, ==, "");
+
+  ox_model_library_set_selected (fixture->library, find (fixture, "small.gguf"));
+  g_assert_false (ox_model_entry_get_selected (find (fixture, "large.gguf")));
+  g_object_unref (fixture->library);
+  fixture->library = ox_model_library_new (fixture->engine, fixture->settings);
+  scan (fixture);
+  g_assert_cmpstr (selected_name (fixture), ==, "small.gguf");
+
+  /* The chosen one goes away: the next best. */
+  g_autofree char *path = g_build_filename (fixture->folder, "small.gguf", NULL);
+  g_unlink (path);
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 3);
+  g_assert_cmpstr (selected_name (fixture), ==, "large.gguf");
+}
+
+/* A second look reads only what has changed. */
+static void
+test_rescan (Fixture *fixture, gconstpointer unused)
+{
+  OxModelEntry *entry;
+
+  make_file (fixture, "a.gguf", "ok 10");
+  make_file (fixture, "b.gguf", "GARBAGE");
+  scan (fixture);
+  g_assert_cmpuint (fake_engine_count_plans (), ==, 2);
+  entry = find (fixture, "b.gguf");
+  make_file (fixture, "b.gguf", "ok 1234");
+  scan (fixture);
+  g_assert_cmpuint (fake_engine_count_plans (), ==, 3);
+  g_assert_true (find (fixture, "b.gguf") == entry);
+  g_assert_cmpint (ox_model_entry_get_state (entry), ==, OX_MODEL_ENTRY_TOO_LARGE);
+  scan (fixture);
+  g_assert_cmpuint (fake_engine_count_plans (), ==, 3);
+}
+
+static void
+test_watching (Fixture *fixture, gconstpointer unused)
+{
+  make_file (fixture, "sub/a.gguf", "ok 10");
+  scan (fixture);
+  make_file (fixture, "sub/b.gguf", "ok 10");
+  run_until (length (fixture) == 2);
+  g_autofree char *path = g_build_filename (fixture->folder, "sub", "a.gguf", NULL);
+  g_unlink (path);
+  run_until (length (fixture) == 1);
+}
+
+static void
+test_add (Fixture *fixture, gconstpointer unused)
+{
+  g_autofree char *elsewhere = make_temporary_folder ();
+  g_autofree char *path = g_build_filename (elsewhere, "mine.gguf", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+  g_autofree char *remembered = NULL;
+
+  make_file (fixture, "a.gguf", "ok 900");
+  scan (fixture);
+  g_assert_true (g_file_set_contents (path, "ok 10", -1, NULL));
+  ox_model_library_add (fixture->library, file);
+  run_until (length (fixture) == 2);
+  g_assert_cmpstr (selected_name (fixture), ==, "mine.gguf");
+  g_assert_true (ox_model_library_is_added (fixture->library, path));
+  remembered = g_settings_get_string (fixture->settings, "model-path");
+  g_assert_cmpstr (remembered, ==, path);
+  run_until (!ox_model_library_get_scanning (fixture->library));
+  ox_model_library_add (fixture->library, file);
+  ox_model_library_remove (fixture->library, path);
+  run_until (length (fixture) == 1);
+  g_assert_true (g_file_test (path, G_FILE_TEST_EXISTS));
+  g_assert_cmpstr (selected_name (fixture), ==, "a.gguf");
+  remove_folder (elsewhere);
+}
+
+/* The entry shows what the engine does with it. */
+static void
+test_loaded (Fixture *fixture, gconstpointer unused)
+{
+  OxModelEntry *entry;
+
+  make_file (fixture, "a.gguf", "ok 10");
+  make_file (fixture, "b.gguf", "ok 5000");
+  scan (fixture);
+  entry = find (fixture, "a.gguf");
+  fake_engine_set_script (&(FakeScript) { .endless = STAGE_LOAD });
+  g_autoptr (OxJob) job = ox_engine_load (fixture->engine, ox_model_entry_get_path (entry));
+  run_until (ox_model_entry_get_loading (entry) && ox_model_entry_get_load_progress (entry) == 0.25);
+  ox_job_cancel (job);
+  run_until (!ox_model_entry_get_loading (entry));
+  g_assert_false (ox_model_entry_get_loaded (entry));
+  fake_engine_set_script (&(FakeScript) { .n_pieces = 1 });
+  g_object_unref (ox_engine_load (fixture->engine, ox_model_entry_get_path (entry)));
+  run_until (ox_model_entry_get_loaded (entry));
+  /* The fake says 1000 bytes are free and 12345 in use: with that model gone the large one fits. */
+  run_until (ox_model_entry_get_state (find (fixture, "b.gguf")) == OX_MODEL_ENTRY_OK);
+  g_object_unref (ox_engine_unload (fixture->engine));
+  run_until (!ox_model_entry_get_loaded (entry));
+  run_until (ox_model_entry_get_state (find (fixture, "b.gguf")) == OX_MODEL_ENTRY_TOO_LARGE);
+}
+
+int
+main (int argc, char *argv[])
+{
+  g_test_init (&argc, &argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
+#define ADD(name, function) g_test_add ("/library/" name, Fixture, NULL, set_up, function, tear_down)
+  ADD ("empty", test_empty);
+  ADD ("states", test_states);
+  ADD ("hugging-face", test_hugging_face);
+  ADD ("default", test_default);
+  ADD ("rescan", test_rescan);
+  ADD ("watching", test_watching);
+  ADD ("add", test_add);
+  ADD ("loaded", test_loaded);
+  return g_test_run ();
+}
