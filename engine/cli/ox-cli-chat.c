@@ -103,6 +103,30 @@ open_session (OxCli *cli, OxModel **model, OxSampling *sampling, GError **error)
 
 /* ---- generate ---- */
 
+/* The arguments in one, with standard input in the place of “-”, or standard input alone. It is not read unless it is asked for: in a
+ * script it may be a pipe that nobody ever closes. */
+static char *
+make_prompt (OxCli *cli, char **arguments, GError **error)
+{
+  g_autoptr (GString) prompt = g_string_new (NULL);
+
+  if (arguments == NULL)
+    return ox_cli_read_all (cli, error);
+  for (char **argument = arguments; *argument != NULL; argument++) {
+    g_autofree char *input = NULL;
+
+    if (strcmp (*argument, "-") == 0) {
+      input = ox_cli_read_all (cli, error);
+      if (input == NULL)
+        return NULL;
+    }
+    if (argument != arguments)
+      g_string_append (prompt, input != NULL ? "\n\n" : " ");
+    g_string_append (prompt, input != NULL ? input : *argument);
+  }
+  return g_string_free (g_steal_pointer (&prompt), FALSE);
+}
+
 int
 ox_cli_generate (OxCli *cli, int argc, char **argv)
 {
@@ -131,12 +155,12 @@ ox_cli_generate (OxCli *cli, int argc, char **argv)
 
   if (!ox_cli_parse (
         cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD | OX_CLI_OPTIONS_SAMPLE, entries, "[PROMPT]",
-        "The prompt is the argument, or standard input when there is none, or both, the argument first.\n\n"
+        "The prompt is the argument, in which - stands for standard input, or standard input alone.\n\n"
         "Examples:\n"
         "  oxinfer-cli generate --model model.gguf \"Why is the sky blue?\"\n"
-        "  oxinfer-cli generate --model model.gguf \"Summarise:\" < letter.txt\n"
+        "  oxinfer-cli generate --model model.gguf \"Summarise:\" - < letter.txt\n"
         "  oxinfer-cli generate --model model.gguf --raw --max-tokens 40 \"Once upon a time\"\n"
-        "  oxinfer-cli generate --model model.gguf --json --temperature 0 \"Hello\" | jq -r .text",
+        "  oxinfer-cli generate --model model.gguf --json \"Hello\" | jq -r 'select(.event == \"end\").text'",
         &rest, &exit_code))
     return exit_code;
   if (cli->model_path == NULL)
@@ -145,22 +169,9 @@ ox_cli_generate (OxCli *cli, int argc, char **argv)
     return ox_cli_usage (cli, "--system belongs to the chat format, which --raw leaves out");
 
   ox_cli_catch_signals (cli);
-  if (rest != NULL)
-    prompt = g_strjoinv (" ", rest);
-  if (rest == NULL || !isatty (STDIN_FILENO)) {
-    g_autofree char *given = ox_cli_read_all (cli, &error);
-
-    if (given == NULL)
-      return ox_cli_fail (cli, error);
-    if (prompt == NULL) {
-      prompt = g_steal_pointer (&given);
-    } else if (*given != '\0') {
-      g_autofree char *both = g_strconcat (prompt, "\n\n", given, NULL);
-
-      g_free (prompt);
-      prompt = g_steal_pointer (&both);
-    }
-  }
+  prompt = make_prompt (cli, rest, &error);
+  if (prompt == NULL)
+    return ox_cli_fail (cli, error);
   if (!raw) {
     /* The end of the last line of a file or of echo is not part of what was asked. */
     g_strchomp (prompt);

@@ -326,6 +326,7 @@ test_generate (void)
   g_auto (Result) argument;
   g_auto (Result) input;
   g_auto (Result) both;
+  g_auto (Result) joined;
   g_auto (Result) raw;
   g_auto (Result) system;
 
@@ -336,8 +337,10 @@ test_generate (void)
   g_assert_null (strchr (argument.out, '\033'));
   cli (&input, "hello there\n", "generate --model MODEL --temperature 0 -n 30");
   g_assert_cmpstr (input.out, ==, argument.out);
-  cli (&both, "and more", "generate --model MODEL --temperature 0 -n 30 hello there");
+  cli (&both, "and more", "generate --model MODEL --temperature 0 -n 30 hello there -");
   assert_ok (&both);
+  cli (&joined, "hello there\n\nand more", "generate --model MODEL --temperature 0 -n 30");
+  g_assert_cmpstr (both.out, ==, joined.out);
   g_assert_cmpstr (both.out, !=, argument.out);
   cli (&raw, NULL, "generate --model MODEL --temperature 0 -n 30 --raw hello there");
   assert_ok (&raw);
