@@ -372,17 +372,23 @@ listed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   OxConversationList *self = g_task_get_source_object (task);
   g_autoptr (GError) error = NULL;
   g_autoptr (GPtrArray) records = ox_store_list_finish (OX_STORE (source), result, &error);
+  g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
 
   if (records == NULL) {
     ox_info ("store", "No list of conversations: %s", error->message);
     g_task_return_error (task, g_steal_pointer (&error));
     return;
   }
+  /* Those that were begun before the list came. */
+  for (guint i = 0; i < self->all->len; i++)
+    g_hash_table_add (known, (gpointer) ox_conversation_get_id (self->all->pdata[i]));
+  if (self->fresh != NULL)
+    g_hash_table_add (known, (gpointer) ox_conversation_get_id (self->fresh));
   for (guint i = 0; i < records->len; i++) {
     const OxConversationRecord *record = records->pdata[i];
     g_autoptr (OxConversation) conversation = NULL;
 
-    if (ox_conversation_list_find (self, record->id) != NULL)
+    if (g_hash_table_contains (known, record->id))
       continue;
     conversation = ox_conversation_new_from_record (self->store, record);
     if (record->n_messages > 0) {

@@ -258,7 +258,7 @@ ox_conversation_new_from_record (OxStore *store, const OxConversationRecord *rec
     GVariant *settings = g_variant_parse (G_VARIANT_TYPE_VARDICT, record->settings, NULL, NULL, NULL);
     if (settings != NULL) {
       g_variant_unref (self->settings);
-      self->settings = g_variant_ref_sink (settings);
+      self->settings = settings;
     }
   }
   return self;
