@@ -34,14 +34,13 @@ shift 2
 width=1120
 height=760
 scale=1
-text_scale=1
 while [ $# -gt 0 ]; do
   case $1 in
     --dark) export ADW_DEBUG_COLOR_SCHEME=prefer-dark ;;
     --narrow) width=400; height=720 ;;
-    --rtl) export LANG=ar_EG.UTF-8 LC_ALL=ar_EG.UTF-8 LANGUAGE=ar ;;
+    --rtl) export LANG=ar_EG.UTF-8 LC_ALL=ar_EG.UTF-8 LANGUAGE=ar OXINFER_SCENE_RTL=1 ;;
     --high-contrast) export ADW_DEBUG_HIGH_CONTRAST=1 ;;
-    --text-scale) text_scale=${2:?--text-scale needs a number}; shift ;;
+    --text-scale) export OXINFER_SCENE_TEXT_SCALE=${2:?--text-scale needs a number}; shift ;;
     --scale) scale=${2:?--scale needs a number}; shift ;;
     *) die "there is no option $1" ;;
   esac
@@ -61,10 +60,8 @@ cat >"$XDG_CONFIG_HOME/glib-2.0/settings/keyfile" <<SETTINGS
 window-width=$width
 window-height=$height
 SETTINGS
-# Text size is a density in 1024ths of a dot per inch; 96 is the usual one.
 cat >"$XDG_CONFIG_HOME/gtk-4.0/settings.ini" <<SETTINGS
 [Settings]
-gtk-xft-dpi=$(awk "BEGIN { printf \"%d\", 96 * 1024 * $text_scale }")
 gtk-enable-animations=false
 gtk-cursor-blink=false
 gtk-font-name=Inter 11
