@@ -11,19 +11,15 @@
 static void
 print_result (const OxGoldenResult *result, gpointer user_data)
 {
-  static const char *const verdicts[] = { "input", "ok", "OVER", "NOT COMPUTED" };
+  static const char *const verdicts[] = { "info", "ok", "OVER", "NOT COMPUTED" };
   const char *note = result->note != NULL ? result->note : "";
 
-  if (isnan (result->difference) && result->verdict != OX_GOLDEN_OVER)
-    printf ("%-12s %-44s %s\n", verdicts[result->verdict], result->name, note);
-  else if (isnan (result->tolerance) || (isnan (result->difference) && result->tolerance == 0))
-    printf ("%-12s %-44s %s\n", verdicts[result->verdict], result->name, note);
-  else if (isinf (result->tolerance))
-    printf ("%-12s %-44s %.3g (no tolerance stated)  %s\n", verdicts[result->verdict], result->name, result->difference,
-            note);
-  else
-    printf ("%-12s %-44s %.3g of %.3g  %s\n", verdicts[result->verdict], result->name, result->difference,
-            result->tolerance, note);
+  printf ("%-12s %-50s ", verdicts[result->verdict], result->name);
+  if (!isnan (result->tolerance) && (!isnan (result->difference) || result->tolerance > 0))
+    printf ("%.3g of %.3g  ", result->difference, result->tolerance);
+  else if (!isnan (result->difference))
+    printf ("%.3g  ", result->difference);
+  puts (note);
 }
 
 int

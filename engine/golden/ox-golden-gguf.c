@@ -429,23 +429,30 @@ add_fast (Run *run,
   }
 }
 
+/* Compares with another engine where the case has one; otherwise there is no limit, and the number is only told. */
+static void
+report_against (Run *run, const char *name, double value, double limit, const char *what)
+{
+  if (isnan (limit) && isfinite (value))
+    ox_golden_report_info (run->golden->report, name, value, "%s", what);
+  else if (isnan (limit))
+    ox_golden_report_difference (run->golden->report, name, value, 0, "%s", what);
+  else
+    ox_golden_report_difference (run->golden->report, name, value, limit, "%s; the limit is llama.cpp's", what);
+}
+
 static void
 report_fast (Run *run)
 {
-  OxGoldenReport *report = run->golden->report;
   yyjson_val *limit = yyjson_obj_get (yyjson_obj_get (run->golden->root, "summary_llama_vs_f32"), "mean_KL");
-  double mean_kl = run->n_rows > 0 ? run->kl_sum / run->n_rows : NAN;
-  double fast = run->n_fast > 0 ? run->fast_sum / run->n_fast : NAN;
+  g_autofree char *rows = g_strdup_printf (
+    "whole vocabulary, %" G_GSIZE_FORMAT " rows, against our exact run as verified above", run->n_rows);
 
-  /* Without another engine to be measured against there is no limit, and the numbers are only told. */
-  ox_golden_report_difference (
-    report, "mean KL, exact ‖ fast precision", mean_kl, yyjson_is_num (limit) ? yyjson_get_num (limit) : INFINITY,
-    "whole vocabulary, %" G_GSIZE_FORMAT " rows, against our exact run as verified above; the limit is llama.cpp's",
-    run->n_rows);
+  report_against (run, "mean KL, exact ‖ fast precision", run->n_rows > 0 ? run->kl_sum / run->n_rows : INFINITY,
+                  yyjson_is_num (limit) ? yyjson_get_num (limit) : NAN, rows);
   if (run->n_fast > 0)
-    ox_golden_report_difference (report, "mean difference of sampled logits, fast precision", fast,
-                                 run->n_llama == run->n_fast ? run->llama_sum / run->n_llama : INFINITY,
-                                 "against the reference's; the limit is llama.cpp's over the same values");
+    report_against (run, "mean difference of sampled logits, fast precision", run->fast_sum / run->n_fast,
+                    run->n_llama == run->n_fast ? run->llama_sum / run->n_llama : NAN, "against the reference's");
 }
 
 /* ---- The case ---- */
@@ -468,7 +475,7 @@ check_prompt (Run *run, const char *ids_name)
   gsize n;
 
   ids = ox_golden_case_ids (golden, ids_name, &n);
-  if (ids == NULL)
+  if (ids == NULL || n == 0)
     return;
   check_prompt_ids (run, prompt, ids_name, ids, n);
   /* Own greedy paths token by token, as an answer is written; the foreign one in chunks, as a prompt is read. */

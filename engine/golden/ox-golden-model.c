@@ -148,7 +148,7 @@ check_greedy (Run *run, guint prompt, const guint32 *ids, gsize n)
   gboolean ok;
 
   path = ox_golden_case_ids (golden, ids_name, &n_steps);
-  if (path == NULL)
+  if (path == NULL || n_steps == 0)
     return;
   logits = g_new (float, n_steps *vocab);
   margins = g_new (float, n_steps);
@@ -265,7 +265,7 @@ check_prompts (Run *run, gboolean in_chunks)
     if (sscanf (name, "prompt%u_ids%n", &prompt, &end) != 1 || end == 0 || name[end] != '\0')
       continue;
     ids = ox_golden_case_ids (golden, name, &n);
-    if (ids == NULL)
+    if (ids == NULL || n == 0)
       continue;
     ox_golden_case_input (golden, name);
     check_prefill (run, prompt, ids, n);

@@ -63,3 +63,15 @@ ox_golden_report_input (OxGoldenReport *report, const char *name)
 {
   deliver (report, &(OxGoldenResult) { OX_GOLDEN_INPUT, name, NAN, NAN, NULL });
 }
+
+void
+ox_golden_report_info (OxGoldenReport *report, const char *name, double value, const char *note_format, ...)
+{
+  g_autofree char *note = NULL;
+  va_list args;
+
+  va_start (args, note_format);
+  note = g_strdup_vprintf (note_format, args);
+  va_end (args);
+  deliver (report, &(OxGoldenResult) { OX_GOLDEN_INPUT, name, value, NAN, note });
+}

@@ -55,6 +55,9 @@ void ox_golden_report_same (OxGoldenReport *report, const char *name, gboolean s
 void ox_golden_report_not_computed (OxGoldenReport *report, const char *name, const char *reason_format, ...)
   G_GNUC_PRINTF (3, 4);
 void ox_golden_report_input (OxGoldenReport *report, const char *name);
+/* A number for people, without a limit. */
+void ox_golden_report_info (OxGoldenReport *report, const char *name, double value, const char *note_format, ...)
+  G_GNUC_PRINTF (4, 5);
 
 /* Runs the case or cases at @path: a case folder, a folder of case folders, or a case file of the text groups. @models: folders with
  * model files that are too large to lie in a case, in the form of PATH; may be NULL. FALSE with an error when there is nothing that

@@ -7,9 +7,9 @@
 void
 ox_golden_check_message (const OxGoldenResult *result, gpointer user_data)
 {
-  static const char *const verdicts[] = { "input", "ok", "OVER", "NOT COMPUTED" };
+  static const char *const verdicts[] = { "info", "ok", "OVER", "NOT COMPUTED" };
 
-  if (result->verdict != OX_GOLDEN_INPUT)
+  if (result->verdict != OX_GOLDEN_INPUT || result->note != NULL)
     g_test_message ("%s %s: %g of %g %s", verdicts[result->verdict], result->name, result->difference,
                     result->tolerance, result->note != NULL ? result->note : "");
 }
