@@ -104,13 +104,20 @@ load_strips (void *data, size_t begin, size_t end, unsigned worker)
 }
 
 static OxMatrix *
-cpu_matrix_load (OxOps *ops, const OxTensorInfo *tensor, OxRowOrder order, guint head_dim, OxLoadFunc progress,
-                 gpointer user_data, GError **error)
+cpu_matrix_load (OxOps *ops,
+                 const OxTensorInfo *tensor,
+                 OxRowOrder order,
+                 guint head_dim,
+                 OxLoadFunc progress,
+                 gpointer user_data,
+                 GError **error)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
   const OxLinearKernel *kernel;
   OxMatrix *matrix;
-  LoadWork work = { .ops = self, .tensor = tensor, .order = order, .head_dim = head_dim, .progress = progress, .user_data = user_data };
+  LoadWork work = {
+    .ops = self, .tensor = tensor, .order = order, .head_dim = head_dim, .progress = progress, .user_data = user_data
+  };
   guint64 row_bytes;
   size_t bytes;
   gsize unit;
@@ -121,12 +128,14 @@ cpu_matrix_load (OxOps *ops, const OxTensorInfo *tensor, OxRowOrder order, guint
   if (!ox_type_row_bytes (tensor->type, tensor->dims[1], &row_bytes) ||
       !kernel->packed_bytes (tensor->type, tensor->dims[0], tensor->dims[1], &bytes)) {
     g_autofree char *what = ox_tensor_describe (tensor);
-    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: tensor “%s” (%s) has a shape that its format does not allow",
-                 ox_file_get_name (tensor->file), tensor->name, what);
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                 "%s: tensor “%s” (%s) has a shape that its format does not allow", ox_file_get_name (tensor->file),
+                 tensor->name, what);
     return NULL;
   }
   if (order == OX_ROWS_INTERLEAVED_HEADS && (head_dim == 0 || head_dim % 2 != 0 || tensor->dims[0] % head_dim != 0)) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” has %" G_GUINT64_FORMAT " rows, expected a multiple of the head size %u",
+    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
+                 "%s: tensor “%s” has %" G_GUINT64_FORMAT " rows, expected a multiple of the head size %u",
                  ox_file_get_name (tensor->file), tensor->name, tensor->dims[0], head_dim);
     return NULL;
   }

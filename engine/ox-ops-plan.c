@@ -57,8 +57,13 @@ plan_free (OxOps *ops)
 }
 
 static OxMatrix *
-plan_matrix_load (OxOps *ops, const OxTensorInfo *tensor, OxRowOrder order, guint head_dim, OxLoadFunc progress,
-                  gpointer user_data, GError **error)
+plan_matrix_load (OxOps *ops,
+                  const OxTensorInfo *tensor,
+                  OxRowOrder order,
+                  guint head_dim,
+                  OxLoadFunc progress,
+                  gpointer user_data,
+                  GError **error)
 {
   PlanOps *self = (PlanOps *) ops;
   const OxLinearKernel *kernel;
@@ -69,8 +74,9 @@ plan_matrix_load (OxOps *ops, const OxTensorInfo *tensor, OxRowOrder order, guin
   kernel = self->kernels->linear (tensor->type, self->precision, tensor->dims[0], tensor->dims[1]);
   if (!kernel->packed_bytes (tensor->type, tensor->dims[0], tensor->dims[1], &bytes)) {
     g_autofree char *what = ox_tensor_describe (tensor);
-    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: tensor “%s” (%s) has a shape that its format does not allow",
-                 ox_file_get_name (tensor->file), tensor->name, what);
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                 "%s: tensor “%s” (%s) has a shape that its format does not allow", ox_file_get_name (tensor->file),
+                 tensor->name, what);
     return NULL;
   }
   count_parameters (self, tensor);
