@@ -479,20 +479,35 @@ ox_engine_get_memory_total (OxEngine *self)
   return self->shown.memory_total;
 }
 
-static void
-measure_in_thread (GTask *task, gpointer source, gpointer task_data, GCancellable *cancellable)
+static gboolean
+unref_cb (gpointer object)
 {
-  measure_memory (source);
+  g_object_unref (object);
+  return G_SOURCE_REMOVE;
+}
+
+/* A last reference is dropped on the main thread only. */
+static void
+unref_on_main_thread (gpointer object)
+{
+  g_idle_add (unref_cb, object);
+}
+
+static void
+measure_in_thread (GTask *task, gpointer source, gpointer self, GCancellable *cancellable)
+{
+  measure_memory (self);
   g_task_return_boolean (task, TRUE);
 }
 
 void
 ox_engine_refresh_memory (OxEngine *self)
 {
-  g_autoptr (GTask) task = g_task_new (self, NULL, NULL, NULL);
+  g_autoptr (GTask) task = g_task_new (NULL, NULL, NULL, NULL);
 
   OX_ASSERT_MAIN_THREAD ();
   g_task_set_source_tag (task, ox_engine_refresh_memory);
+  g_task_set_task_data (task, g_object_ref (self), unref_on_main_thread);
   g_task_run_in_thread (task, measure_in_thread);
 }
 

@@ -365,6 +365,16 @@ test_retry_and_continue (Fixture *fixture, gconstpointer unused)
   g_assert_null (ox_chat_job_retry (fixture->engine, fixture->conversation, message_at (fixture, 0), "x", "x"));
 }
 
+static void
+test_memory (Fixture *fixture, gconstpointer unused)
+{
+  g_assert_cmpuint (ox_engine_get_memory_total (fixture->engine), ==, 0);
+  ox_engine_refresh_memory (fixture->engine);
+  run_until (ox_engine_get_memory_total (fixture->engine) == 4000);
+  g_assert_cmpuint (ox_engine_get_memory_available (fixture->engine), ==, 1000);
+  run_for (40);
+}
+
 /* A job for each of several conversations: one thread, in order; the last two sessions are kept, and the model is loaded once. */
 static void
 test_several_conversations (Fixture *fixture, gconstpointer unused)
@@ -553,6 +563,7 @@ main (int argc, char *argv[])
   ADD ("failure", 0, test_failure);
   ADD ("chat-content", 0, test_chat_content);
   ADD ("retry-and-continue", 0, test_retry_and_continue);
+  ADD ("memory", 0, test_memory);
   ADD ("several-conversations", 0, test_several_conversations);
   ADD ("quit-while-answering", 0, test_quit_while_answering);
   ADD ("disk-full", 0, test_disk_full);
