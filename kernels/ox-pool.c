@@ -6,6 +6,10 @@
  * a worker that the system has not woken yet costs nothing. The fields of a job are written only while it is closed and
  * nobody is inside.
  *
+ * On a busy machine a worker may lose its core in the middle of a chunk, and everybody would wait for milliseconds, time and
+ * again: two threads are then slower than one. When that happens the pool lets fewer workers in, those that come first, and
+ * tries more again after a while (lower_limit(), raise_limit()).
+ *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-internal.h"
@@ -23,6 +27,12 @@
 #define CLOSED 0x80000000u
 #define SPIN_NS 50000
 #define CHUNKS_PER_THREAD 8
+/* More would only cost stacks and scratch, whatever a caller asks for. */
+#define MAX_THREADS 1024u
+/* A caller that waits longer than this, and longer than three chunks take, waits for a worker that is not running. */
+#define STALL_NS 200000
+#define FIRST_REST_NS 4000000
+#define LONGEST_REST_NS 64000000
 
 typedef struct {
   OxPool *pool;
@@ -39,6 +49,9 @@ struct OxPool {
   OxPoolFunc func;
   void *data;
   size_t n, chunk;
+  unsigned limit;    /* threads that may work now, the caller counted */
+  uint64_t rest_ns;  /* how long the limit stays low */
+  uint64_t raise_at; /* when to try one more */
 
   /* Apart, so that handing out chunks does not disturb those who wait. */
   _Alignas (64) atomic_size_t next;
@@ -100,11 +113,13 @@ spin_while_equal (_Atomic uint32_t *word, uint32_t value, unsigned spin_ns)
   return seen;
 }
 
-static void
+/* Returns how many chunks it did. */
+static size_t
 work (OxPool *pool, unsigned worker)
 {
   const OxPool *outer_pool = current_pool;
   unsigned outer_worker = current_worker;
+  size_t done = 0;
 
   current_pool = pool;
   current_worker = worker;
@@ -113,9 +128,11 @@ work (OxPool *pool, unsigned worker)
     if (begin >= pool->n)
       break;
     pool->func (pool->data, begin, pool->n - begin < pool->chunk ? pool->n : begin + pool->chunk, worker);
+    done++;
   }
   current_pool = outer_pool;
   current_worker = outer_worker;
+  return done;
 }
 
 static void *
@@ -123,7 +140,7 @@ worker_main (void *data)
 {
   Worker *worker = data;
   OxPool *pool = worker->pool;
-  uint32_t seen = 0;
+  uint32_t seen = 0, inside;
 
   while (true) {
     uint32_t generation = spin_while_equal (&pool->generation, seen, pool->spin_ns);
@@ -138,7 +155,8 @@ worker_main (void *data)
     if (atomic_load (&pool->quit))
       return NULL;
 
-    if (!(atomic_fetch_add (&pool->inside, 1) & CLOSED))
+    inside = atomic_fetch_add (&pool->inside, 1);
+    if (!(inside & CLOSED) && inside + 1 < pool->limit)
       work (pool, worker->index);
     if (atomic_fetch_sub (&pool->inside, 1) == (CLOSED | 1) && atomic_load (&pool->caller_waits))
       futex_wake (&pool->inside, 1);
@@ -157,6 +175,8 @@ ox_pool_new (unsigned n_threads)
   *pool = (OxPool) { .n_threads = 1, .inside = CLOSED };
   if (n_threads == 0)
     n_threads = cores;
+  if (n_threads > MAX_THREADS)
+    n_threads = MAX_THREADS;
   pool->spin_ns = n_threads <= cores ? SPIN_NS : 0;
   pool->workers = calloc (n_threads, sizeof (Worker));
   if (pool->workers == NULL || pthread_mutex_init (&pool->caller, NULL) != 0) {
@@ -177,6 +197,7 @@ ox_pool_new (unsigned n_threads)
     pool->n_threads++;
   }
   pthread_sigmask (SIG_SETMASK, &before, NULL);
+  pool->limit = pool->n_threads;
   return pool;
 }
 
@@ -199,6 +220,28 @@ unsigned
 ox_pool_threads (const OxPool *pool)
 {
   return pool->n_threads;
+}
+
+static void
+lower_limit (OxPool *pool, uint64_t now)
+{
+  /* Soon after the last try: wait twice as long before the next. */
+  bool again = now - pool->raise_at < pool->rest_ns;
+
+  pool->rest_ns = again && pool->rest_ns < LONGEST_REST_NS ? pool->rest_ns * 2
+                  : again                                  ? LONGEST_REST_NS
+                                                           : FIRST_REST_NS;
+  pool->limit = pool->limit > 1 ? pool->limit - 1 : 1;
+  pool->raise_at = now + pool->rest_ns;
+}
+
+static void
+raise_limit (OxPool *pool, uint64_t now)
+{
+  if (now >= pool->raise_at) {
+    pool->limit++;
+    pool->raise_at = now;
+  }
 }
 
 /* Waits until the last worker has left the closed job. */
@@ -225,7 +268,8 @@ wait_for_workers (OxPool *pool)
 void
 ox_pool_run (OxPool *pool, OxPoolFunc func, void *data, size_t n, size_t grain)
 {
-  size_t chunks;
+  size_t chunks, done;
+  uint64_t begin, closed;
 
   if (n == 0)
     return;
@@ -246,16 +290,26 @@ ox_pool_run (OxPool *pool, OxPoolFunc func, void *data, size_t n, size_t grain)
   chunks = n / pool->chunk + (n % pool->chunk != 0);
   atomic_store (&pool->next, 0);
 
-  if (chunks == 1 || pool->n_threads == 1) {
+  begin = chunks > 1 && pool->n_threads > 1 ? now_ns () : 0;
+  if (pool->limit < pool->n_threads)
+    raise_limit (pool, begin);
+  if (chunks == 1 || pool->limit == 1) {
     work (pool, 0);
   } else {
     atomic_fetch_and (&pool->inside, ~CLOSED);
     atomic_fetch_add (&pool->generation, 1);
     if (atomic_load (&pool->parked) != 0)
-      futex_wake (&pool->generation, chunks - 1 < INT_MAX ? (int) (chunks - 1) : INT_MAX);
-    work (pool, 0);
-    atomic_fetch_or (&pool->inside, CLOSED);
-    wait_for_workers (pool);
+      futex_wake (&pool->generation, (int) (chunks < pool->limit ? chunks : pool->limit) - 1);
+    done = work (pool, 0);
+    if (atomic_fetch_or (&pool->inside, CLOSED) != 0) {
+      closed = now_ns ();
+      wait_for_workers (pool);
+      if (done > 0) {
+        uint64_t now = now_ns ();
+        if (now - closed > STALL_NS + 3 * (closed - begin) / done)
+          lower_limit (pool, now);
+      }
+    }
   }
   pthread_mutex_unlock (&pool->caller);
 }

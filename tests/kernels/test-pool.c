@@ -172,6 +172,43 @@ test_idle_costs_nothing (void)
   ox_pool_free (test->pool);
 }
 
+static void
+sleep_unless_caller (void *data, size_t begin, size_t end, unsigned worker)
+{
+  PoolTest *test = data;
+
+  if (worker == 0) {
+    gint64 until = g_get_monotonic_time () + 20;
+    while (g_get_monotonic_time () < until)
+      ;
+  } else {
+    atomic_fetch_add (&test->sum, 1);
+    g_usleep (5000);
+  }
+}
+
+/* A worker that lost its core in mid-chunk, here by sleeping: the pool must soon do without it, and come back to it later. */
+static void
+test_stalled_worker (void)
+{
+  g_autofree PoolTest *test = g_new0 (PoolTest, 1);
+  const unsigned jobs = 400;
+
+  test->pool = ox_pool_new (2);
+  for (unsigned i = 0; i < jobs; i++)
+    ox_pool_run (test->pool, sleep_unless_caller, test, 16, 1);
+  g_test_message ("%zu chunks by the worker in %u jobs", test->sum, jobs);
+  g_assert_cmpuint (test->sum, <, jobs / 8);
+  g_usleep (70000);
+  test->sum = 0;
+  for (unsigned i = 0; i < 100 && test->sum == 0; i++) {
+    ox_pool_run (test->pool, sleep_unless_caller, test, 16, 1);
+    g_usleep (1000);
+  }
+  g_assert_cmpuint (test->sum, >, 0);
+  ox_pool_free (test->pool);
+}
+
 /* Free right after new, and right after a call: workers that have not started yet must not be lost. */
 static void
 test_short_lives (void)
@@ -195,6 +232,7 @@ main (int argc, char **argv)
   g_test_add_func ("/pool/nested", test_nested);
   g_test_add_func ("/pool/two-callers", test_two_callers);
   g_test_add_func ("/pool/idle-costs-nothing", test_idle_costs_nothing);
+  g_test_add_func ("/pool/stalled-worker", test_stalled_worker);
   g_test_add_func ("/pool/short-lives", test_short_lives);
   return g_test_run ();
 }

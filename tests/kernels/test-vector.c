@@ -247,17 +247,28 @@ test_quantize (gconstpointer data)
     }
 }
 
-/* What no integer can hold must at least not be undefined. */
+/* What no integer can hold must not be undefined, and must not come out as numbers that look fine: the scale tells. */
 static void
 test_quantize_not_finite (gconstpointer data)
 {
+  static const float values[] = { INFINITY, -INFINITY, NAN, -NAN };
   const KernelLevel *level = data;
-  float x[32] = { 1, INFINITY, -INFINITY, NAN };
-  OxBlockQ8 block;
 
-  level->kernels.quantize_q8 (x, &block, 32);
-  for (size_t i = 0; i < 32; i++)
-    g_assert_cmpint (abs (block.q[i]), <=, 127);
+  for (size_t v = 0; v < G_N_ELEMENTS (values); v++)
+    for (size_t at = 0; at < 32; at++)
+      for (int all = 0; all < 2; all++) {
+        float x[64] = { 1, -1e30f, 0x1p-140f };
+        OxBlockQ8 blocks[2];
+
+        for (size_t i = 0; i < 32; i++)
+          if (all || i == at)
+            x[i] = values[v];
+        level->kernels.quantize_q8 (x, blocks, 64);
+        g_assert_true (isnan (blocks[0].scale));
+        g_assert_cmpfloat (blocks[1].scale, ==, 0);
+        for (size_t i = 0; i < 32; i++)
+          g_assert_cmpint (abs (blocks[0].q[i]), <=, 127);
+      }
 }
 
 int
