@@ -9,9 +9,7 @@
 #include "ox-thread-checks.h"
 
 #include <glib/gi18n.h>
-#include <string.h>
 
-#define TITLE_CHARS 60
 /* Milliseconds after the last change of a draft. */
 #define DRAFT_SAVE_MS 600
 
@@ -346,27 +344,6 @@ ox_conversation_get_title (OxConversation *self)
   return self->title != NULL && *self->title != '\0' ? self->title : _ ("New Chat");
 }
 
-/* The first line with something in it, cut between words if it is long. */
-static char *
-make_title (const char *text)
-{
-  const char *start = text + strspn (text, " \t\r\n#>*-`");
-  gsize length = strcspn (start, "\r\n");
-  g_autofree char *line = g_strstrip (g_strndup (start, length));
-  char *end;
-  char *cut;
-
-  if (g_utf8_strlen (line, -1) <= TITLE_CHARS)
-    return g_steal_pointer (&line);
-  end = g_utf8_offset_to_pointer (line, TITLE_CHARS);
-  *end = '\0';
-  cut = strrchr (line, ' ');
-  /* A text without spaces is cut where it must be. */
-  if (cut != NULL && cut - line > (end - line) / 2)
-    *cut = '\0';
-  return g_strconcat (g_strchomp (line), "…", NULL);
-}
-
 static void
 update_title (OxConversation *self)
 {
@@ -377,7 +354,7 @@ update_title (OxConversation *self)
   for (guint i = 0; i < self->messages->len && (title == NULL || *title == '\0'); i++)
     if (ox_message_get_role (self->messages->pdata[i]) == OX_ROLE_USER) {
       g_free (title);
-      title = make_title (ox_message_get_text (self->messages->pdata[i]));
+      title = ox_title_from_text (ox_message_get_text (self->messages->pdata[i]));
     }
   if (g_set_str (&self->title, title))
     g_object_notify_by_pspec (G_OBJECT (self), props[PROP_TITLE]);

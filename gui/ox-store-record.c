@@ -6,6 +6,10 @@
 
 #include "ox-store-record.h"
 
+#include <string.h>
+
+#define TITLE_CHARS 60
+
 OxConversationRecord *
 ox_conversation_record_copy (const OxConversationRecord *record)
 {
@@ -56,4 +60,24 @@ ox_search_hit_free (OxSearchHit *hit)
   g_free (hit->message_id);
   g_free (hit->markup);
   g_free (hit);
+}
+
+char *
+ox_title_from_text (const char *text)
+{
+  const char *start = text + strspn (text, " \t\r\n#>*-`");
+  gsize length = strcspn (start, "\r\n");
+  g_autofree char *line = g_strstrip (g_strndup (start, length));
+  char *end;
+  char *cut;
+
+  if (g_utf8_strlen (line, -1) <= TITLE_CHARS)
+    return g_steal_pointer (&line);
+  end = g_utf8_offset_to_pointer (line, TITLE_CHARS);
+  *end = '\0';
+  cut = strrchr (line, ' ');
+  /* A text without spaces is cut where it must be. */
+  if (cut != NULL && cut - line > (end - line) / 2)
+    *cut = '\0';
+  return g_strconcat (g_strchomp (line), "…", NULL);
 }

@@ -32,6 +32,10 @@ typedef struct {
 } OxConversationRecord;
 
 OxConversationRecord *ox_conversation_record_copy (const OxConversationRecord *record);
+/* A title for a conversation that begins with @text: the first line with something in it, cut between words if it is long. Any
+ * thread. Free with g_free(). */
+char *ox_title_from_text (const char *text);
+
 void ox_conversation_record_free (OxConversationRecord *record);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxConversationRecord, ox_conversation_record_free)
 

@@ -110,6 +110,7 @@ save_row (Salvage *salvage, sqlite3_stmt *statement, gboolean conversations)
   } else {
     OxMessageRecord *record = ox_store_read_message (statement);
     g_autoptr (GPtrArray) messages = g_ptr_array_new_with_free_func ((GDestroyNotify) ox_message_record_free);
+    g_autofree char *title = NULL;
     OxConversationRecord conversation = { 0 };
     sqlite3_stmt *exists;
 
@@ -125,7 +126,7 @@ save_row (Salvage *salvage, sqlite3_stmt *statement, gboolean conversations)
     sqlite3_bind_text (exists, 1, record->conversation_id, -1, SQLITE_STATIC);
     if (sqlite3_step (exists) != SQLITE_ROW) {
       conversation.id = record->conversation_id;
-      conversation.title = record->text;
+      conversation.title = title = ox_title_from_text (record->text);
       conversation.created = conversation.updated = record->created;
       salvage->n_conversations++;
     }
@@ -178,6 +179,8 @@ copy_rows (const char *from, const char *to, Salvage *salvage, GError **error)
   } else if (ox_store_migrate (salvage->to.db, error) &&
              ox_store_exec (salvage->to.db, "PRAGMA synchronous = OFF", error)) {
     if (sqlite3_open_v2 (from, &salvage->from, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
+      /* With this, SQLite reads a file that is shorter than its header says. Nothing is written. */
+      sqlite3_exec (salvage->from, "PRAGMA writable_schema = ON", NULL, NULL, NULL);
       salvage_table (salvage,
                      "SELECT " OX_STORE_CONVERSATION_COLUMNS
                      ", n, deleted FROM conversations NOT INDEXED WHERE n >= ?1 ORDER BY n",

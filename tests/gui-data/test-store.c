@@ -240,26 +240,53 @@ find_aside (const char *path)
   return NULL;
 }
 
-/* A file of zeros, as a power cut leaves it. */
-static void
-test_damaged_whole (Fixture *fixture, gconstpointer unused)
-{
-  g_autofree char *folder = g_path_get_dirname (fixture->path);
-  g_autofree char *zeros = g_malloc0 (20000);
-  g_autofree char *aside = NULL;
-  OxStore *store;
+typedef enum { ZEROS, OTHER_FILE, CUT } WholeDamage;
 
-  g_mkdir_with_parents (folder, 0700);
-  g_assert_true (g_file_set_contents (fixture->path, zeros, 20000, NULL));
-  memcpy (zeros, "not a database at all", 21);
-  g_assert_true (g_file_set_contents (fixture->path, zeros, 20000, NULL));
+/* A file of zeros, as a power cut leaves it; a file that is something else; one cut off in the middle. */
+static void
+test_damaged_whole (Fixture *fixture, gconstpointer data)
+{
+  g_autofree char *content = NULL;
+  g_autofree char *aside = NULL;
+  g_autofree char *kept = NULL;
+  OxStore *store = open_store (fixture->path);
+  gsize length;
+  gsize kept_length;
+
+  for (guint i = 0; i < 200; i++) {
+    g_autofree char *id = g_strdup_printf ("m%u", i);
+    g_autofree char *text = g_strnfill (1000, 'w');
+    g_assert_true (add_message (store, "c1", id, text, NULL));
+  }
+  close_store (store);
+  g_assert_true (g_file_get_contents (fixture->path, &content, &length, NULL));
+  switch ((WholeDamage) GPOINTER_TO_INT (data)) {
+  case ZEROS:
+    memset (content, 0, length);
+    break;
+  case OTHER_FILE:
+    memcpy (content, "not a database at all", 21);
+    break;
+  case CUT:
+    length /= 2;
+    break;
+  }
+  g_assert_true (g_file_set_contents (fixture->path, content, length, NULL));
+
   store = open_store (fixture->path);
   g_assert_cmpint (ox_store_get_state (store), ==, OX_STORE_OPEN);
   g_assert_nonnull (ox_store_get_notice (store));
+  g_test_message ("%s", ox_store_get_notice (store));
+  /* What was there is still there, for those who can do more. */
   aside = find_aside (fixture->path);
   g_assert_nonnull (aside);
-  g_assert_true (add_message (store, "c1", "m1", "life goes on", NULL));
+  g_assert_true (g_file_get_contents (aside, &kept, &kept_length, NULL));
+  g_assert_cmpmem (kept, kept_length, content, length);
+  g_assert_true (add_message (store, "c9", "m9", "life goes on", NULL));
   close_store (store);
+  g_assert_cmpint (query_int (fixture->path, "SELECT count(*) FROM messages WHERE id = 'm9'"), ==, 1);
+  if (GPOINTER_TO_INT (data) == CUT)
+    g_assert_cmpint (query_int (fixture->path, "SELECT count(*) FROM messages WHERE id <> 'm9'"), >=, 60);
 }
 
 /* Overwrites pages in the middle; all that lies in others must come through. */
@@ -720,7 +747,10 @@ main (int argc, char *argv[])
   ADD ("close-writes-all", test_close_writes_all);
   ADD ("migration", test_migration);
   ADD ("newer-version", test_newer_version);
-  ADD ("damaged/whole", test_damaged_whole);
+  g_test_add ("/store/damaged/zeros", Fixture, GINT_TO_POINTER (ZEROS), set_up, test_damaged_whole, tear_down);
+  g_test_add ("/store/damaged/other-file", Fixture, GINT_TO_POINTER (OTHER_FILE), set_up, test_damaged_whole,
+              tear_down);
+  g_test_add ("/store/damaged/cut", Fixture, GINT_TO_POINTER (CUT), set_up, test_damaged_whole, tear_down);
   ADD ("damaged/pages", test_damaged_pages);
   ADD ("damaged/rows", test_damaged_rows);
   ADD ("damaged/index", test_damaged_index);
