@@ -181,7 +181,7 @@ typedef struct OxPool OxPool;
 typedef void (*OxPoolFunc) (void *data, size_t begin, size_t end, unsigned worker);
 
 /* @n_threads counts the caller; 0: ox_cpu_allowed_cores(). NULL only when out of memory; with fewer threads than asked for
- * when the system gives no more. */
+ * when the system gives no more, and never with over 1024. */
 OxPool *ox_pool_new (unsigned n_threads);
 void ox_pool_free (OxPool *pool);
 unsigned ox_pool_threads (const OxPool *pool);

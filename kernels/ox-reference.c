@@ -26,11 +26,8 @@ quantize_q8_c (const float *x, void *dst, size_t n)
     int sum[2] = { 0, 0 };
 
     for (unsigned j = 0; j < 32; j++)
-      largest = fmaxf (largest, fabsf (x[i + j]));
-    if (!(largest >= OX_Q8_SMALLEST))
-      largest = 0;
-    block->scale = largest / 127;
-    inverse = largest > 0 ? 127 / largest : 0;
+      largest = ox_q8_larger (largest, x[i + j]);
+    block->scale = ox_q8_scale (largest, &inverse);
     for (unsigned j = 0; j < 32; j++) {
       /* The limits only matter for infinities and NaN, which no integer can hold. */
       float q = nearbyintf (fmaxf (fminf (x[i + j] * inverse, 127), -127));

@@ -114,6 +114,14 @@ vf_sum (VF v)
   return _mm_cvtss_f32 (_mm_add_ss (sum, _mm_movehdup_ps (sum)));
 }
 
+/* The sums of four vectors. */
+static inline __m128
+vf_sum4 (VF a, VF b, VF c, VF d)
+{
+  __m256 sums = _mm256_hadd_ps (_mm256_hadd_ps (a, b), _mm256_hadd_ps (c, d));
+  return _mm_add_ps (_mm256_castps256_ps128 (sums), _mm256_extractf128_ps (sums, 1));
+}
+
 static inline float
 vf_greatest (VF v)
 {

@@ -104,6 +104,19 @@ vf_sum (VF v)
   return _mm512_reduce_add_ps (v);
 }
 
+/* The sums of four vectors. */
+static inline __m128
+vf_sum4 (VF a, VF b, VF c, VF d)
+{
+  __m512 ab = _mm512_add_ps (_mm512_unpacklo_ps (a, b), _mm512_unpackhi_ps (a, b));
+  __m512 cd = _mm512_add_ps (_mm512_unpacklo_ps (c, d), _mm512_unpackhi_ps (c, d));
+  __m512 low = _mm512_castpd_ps (_mm512_unpacklo_pd (_mm512_castps_pd (ab), _mm512_castps_pd (cd)));
+  __m512 high = _mm512_castpd_ps (_mm512_unpackhi_pd (_mm512_castps_pd (ab), _mm512_castps_pd (cd)));
+  __m512 sums = _mm512_add_ps (low, high);
+  __m256 halves = _mm256_add_ps (_mm512_castps512_ps256 (sums), _mm512_extractf32x8_ps (sums, 1));
+  return _mm_add_ps (_mm256_castps256_ps128 (halves), _mm256_extractf128_ps (halves, 1));
+}
+
 static inline float
 vf_greatest (VF v)
 {

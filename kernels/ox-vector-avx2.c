@@ -10,6 +10,17 @@
 
 #include "ox-vector-template.h"
 
+/* The float whose bits are the greatest integer of the vector; see ox_q8_larger(). */
+static inline float
+greatest_bits (__m256i v)
+{
+  __m128i best = _mm_max_epi32 (_mm256_castsi256_si128 (v), _mm256_extracti128_si256 (v, 1));
+
+  best = _mm_max_epi32 (best, _mm_shuffle_epi32 (best, _MM_SHUFFLE (1, 0, 3, 2)));
+  best = _mm_max_epi32 (best, _mm_shuffle_epi32 (best, _MM_SHUFFLE (2, 3, 0, 1)));
+  return _mm_cvtss_f32 (_mm_castsi128_ps (best));
+}
+
 /* The 32 quants are rounded in four vectors of eight and narrowed; packs work within 128-bit halves, hence the permutation. */
 static void
 quantize_q8 (const float *x, void *dst, size_t n)
@@ -19,20 +30,16 @@ quantize_q8 (const float *x, void *dst, size_t n)
   const VF limit = vf_set1 (127);
 
   for (size_t i = 0; i < n; i += 32, block++) {
-    VF v[4], most = vf_set1 (0);
-    __m256i q[4], low, high, sums;
+    VF v[4];
+    __m256i q[4], low, high, sums, most = _mm256_setzero_si256 ();
     __m128i halves;
-    float largest, inverse;
+    float inverse;
 
     for (unsigned j = 0; j < 4; j++) {
       v[j] = vf_load (x + i + j * 8);
-      most = vf_max (vf_abs (v[j]), most);
+      most = _mm256_max_epi32 (_mm256_castps_si256 (vf_abs (v[j])), most);
     }
-    largest = vf_greatest (most);
-    if (!(largest >= OX_Q8_SMALLEST))
-      largest = 0;
-    inverse = largest > 0 ? 127 / largest : 0;
-    block->scale = largest / 127;
+    block->scale = ox_q8_scale (greatest_bits (most), &inverse);
     for (unsigned j = 0; j < 4; j++) {
       VF scaled = vf_mul (v[j], vf_set1 (inverse));
       q[j] = _mm256_cvtps_epi32 (vf_max (vf_min (scaled, limit), vf_sub (vf_set1 (0), limit)));

@@ -18,13 +18,13 @@ quantize_q8 (const float *x, void *dst, size_t n)
 
   for (size_t i = 0; i < n; i += 32, block++) {
     VF a = vf_load (x + i), b = vf_load (x + i + 16), factor;
-    float largest = vf_greatest (vf_max (vf_abs (a), vf_max (vf_abs (b), vf_set1 (0)))), inverse;
-    __m512i qa, qb;
+    /* As integers: see ox_q8_larger(). */
+    __m512i most = _mm512_max_epi32 (_mm512_castps_si512 (vf_abs (a)), _mm512_castps_si512 (vf_abs (b))), qa, qb;
+    int32_t bits = _mm512_reduce_max_epi32 (most);
+    float largest, inverse;
 
-    if (!(largest >= OX_Q8_SMALLEST))
-      largest = 0;
-    inverse = largest > 0 ? 127 / largest : 0;
-    block->scale = largest / 127;
+    memcpy (&largest, &bits, sizeof largest);
+    block->scale = ox_q8_scale (largest, &inverse);
     factor = vf_set1 (inverse);
     qa = _mm512_cvtps_epi32 (vf_max (vf_min (vf_mul (a, factor), limit), vf_sub (vf_set1 (0), limit)));
     qb = _mm512_cvtps_epi32 (vf_max (vf_min (vf_mul (b, factor), limit), vf_sub (vf_set1 (0), limit)));

@@ -190,10 +190,7 @@ score_keys (float *scores, const float *q, const float *k, size_t n, size_t dim,
       s2 = vf_fma (v, vf_load_n (k2 + i, dim - i), s2);
       s3 = vf_fma (v, vf_load_n (k3 + i, dim - i), s3);
     }
-    scores[j] = vf_sum (s0) * factor;
-    scores[j + 1] = vf_sum (s1) * factor;
-    scores[j + 2] = vf_sum (s2) * factor;
-    scores[j + 3] = vf_sum (s3) * factor;
+    _mm_storeu_ps (scores + j, _mm_mul_ps (vf_sum4 (s0, s1, s2, s3), _mm_set1_ps (factor)));
   }
   for (; j < n; j++)
     scores[j] = dot (q, k + j * dim, dim) * factor;
