@@ -22,8 +22,8 @@ typedef struct {
 
 /* cols in blocks of the format's size; for float formats an odd count is added. */
 static const Shape shapes[] = {
-  { 1, 1, 1 },  { 15, 2, 2 }, { 16, 1, 3 }, { 17, 3, 4 },  { 33, 1, 5 },   { 16, 2, 6 },
-  { 32, 1, 7 }, { 48, 2, 8 }, { 31, 5, 9 }, { 70, 1, 17 }, { 100, 2, 33 },
+  { 1, 1, 1 },  { 15, 2, 2 }, { 16, 1, 3 }, { 17, 3, 4 },  { 33, 1, 5 },  { 16, 2, 6 },
+  { 32, 1, 7 }, { 48, 2, 8 }, { 31, 5, 9 }, { 65, 1, 17 }, { 49, 1, 33 },
 };
 
 typedef struct {
