@@ -210,17 +210,17 @@ choose_environment () {
   have bwrap || need_root_tools
 }
 
-# enter [--alone] COMMAND…: run in the environment, current directory kept.
-# --alone: in its own process namespace, so that nothing that the command starts outlives it.
+# enter COMMAND…: run in the environment, current directory kept.
 enter () {
   local -a flags=()
-  local alone=no entry name
-  if [ "$1" = --alone ]; then alone=yes; shift; fi
+  local entry name
   if [ "$ox_environment" = host ]; then
     "$@"
     return
   fi
-  flags=(--bind "$ox_root" / --dev-bind /dev /dev --ro-bind-try /sys /sys --bind /tmp /tmp
+  # The host's own /proc, and no process namespace: a sandbox inside (flatpak) may then mount one too, and the lock files of X servers,
+  # which name processes in the /tmp that all share, stay true.
+  flags=(--bind "$ox_root" / --dev-bind /dev /dev --bind /proc /proc --die-with-parent --ro-bind-try /sys /sys --bind /tmp /tmp
          --ro-bind-try /run/dbus /run/dbus --bind-try "/run/user/$(id -u)" "/run/user/$(id -u)")
   # The host's folders of people's files, at the same paths; of its system nothing but who and where we are.
   for entry in /*; do
@@ -246,7 +246,5 @@ enter () {
     *) flags+=(--setenv LANG C.UTF-8) ;;
   esac
   flags+=(--setenv PATH /usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin --chdir "$PWD")
-  # The host's own /proc where it still fits, since a sandbox inside (flatpak) may then mount one too.
-  if [ $alone = yes ]; then flags+=(--unshare-pid --die-with-parent --proc /proc); else flags+=(--bind /proc /proc); fi
   bwrap "${flags[@]}" -- "$@"
 }
