@@ -6,9 +6,10 @@
  * a worker that the system has not woken yet costs nothing. The fields of a job are written only while it is closed and
  * nobody is inside.
  *
- * On a busy machine a worker may lose its core in the middle of a chunk, and everybody would wait for milliseconds, time and
- * again: two threads are then slower than one. When that happens the pool lets fewer workers in, those that come first, and
- * tries more again after a while (lower_limit(), raise_limit()).
+ * On a busy machine two threads may be slower than one: a worker loses its core in the middle of a chunk and everybody waits
+ * for milliseconds, or it shares the caller's core and takes time from it by spinning. When a caller had to wait for long, or
+ * did far more than its share of the chunks itself, the pool lets fewer workers in, those that come first, and tries more
+ * again after a while (lower_limit(), raise_limit()).
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -31,6 +32,8 @@
 #define MAX_THREADS 1024u
 /* A caller that waits longer than this, and longer than three chunks take, waits for a worker that is not running. */
 #define STALL_NS 200000
+/* Jobs over which the caller's share of the chunks is judged. */
+#define WINDOW_JOBS 32
 #define FIRST_REST_NS 4000000
 #define LONGEST_REST_NS 64000000
 
@@ -51,7 +54,9 @@ struct OxPool {
   size_t n, chunk;
   unsigned limit;    /* threads that may work now, the caller counted */
   uint64_t rest_ns;  /* how long the limit stays low */
-  uint64_t raise_at; /* when to try one more */
+  uint64_t raise_at; /* when to try one more, or when that was */
+  unsigned window_jobs;
+  size_t window_chunks, window_done; /* all chunks of those jobs, and those that the caller did */
 
   /* Apart, so that handing out chunks does not disturb those who wait. */
   _Alignas (64) atomic_size_t next;
@@ -226,13 +231,12 @@ static void
 lower_limit (OxPool *pool, uint64_t now)
 {
   /* Soon after the last try: wait twice as long before the next. */
-  bool again = now - pool->raise_at < pool->rest_ns;
+  bool again = now - pool->raise_at < pool->rest_ns + FIRST_REST_NS;
 
-  pool->rest_ns = again && pool->rest_ns < LONGEST_REST_NS ? pool->rest_ns * 2
-                  : again                                  ? LONGEST_REST_NS
-                                                           : FIRST_REST_NS;
+  pool->rest_ns = !again ? FIRST_REST_NS : pool->rest_ns < LONGEST_REST_NS ? pool->rest_ns * 2 : LONGEST_REST_NS;
   pool->limit = pool->limit > 1 ? pool->limit - 1 : 1;
   pool->raise_at = now + pool->rest_ns;
+  pool->window_jobs = 0;
 }
 
 static void
@@ -241,6 +245,27 @@ raise_limit (OxPool *pool, uint64_t now)
   if (now >= pool->raise_at) {
     pool->limit++;
     pool->raise_at = now;
+    pool->window_jobs = 0;
+  }
+}
+
+/* After a job in which the caller did @done of @chunks in the time from @begin to @closed and then waited until @now. */
+static void
+judge (OxPool *pool, size_t chunks, size_t done, uint64_t begin, uint64_t closed, uint64_t now)
+{
+  if (pool->window_jobs == 0)
+    pool->window_chunks = pool->window_done = 0;
+  pool->window_chunks += chunks;
+  pool->window_done += done;
+  pool->window_jobs++;
+
+  if (done > 0 && now - closed > STALL_NS + 3 * (closed - begin) / done) {
+    lower_limit (pool, now);
+  } else if (pool->window_jobs == WINDOW_JOBS) {
+    /* More than 1.4 times its share: with two threads, when the other does less than three chunks in ten. */
+    if (10 * pool->window_done * pool->limit > 14 * pool->window_chunks)
+      lower_limit (pool, now);
+    pool->window_jobs = 0;
   }
 }
 
@@ -301,15 +326,10 @@ ox_pool_run (OxPool *pool, OxPoolFunc func, void *data, size_t n, size_t grain)
     if (atomic_load (&pool->parked) != 0)
       futex_wake (&pool->generation, (int) (chunks < pool->limit ? chunks : pool->limit) - 1);
     done = work (pool, 0);
-    if (atomic_fetch_or (&pool->inside, CLOSED) != 0) {
-      closed = now_ns ();
+    closed = now_ns ();
+    if (atomic_fetch_or (&pool->inside, CLOSED) != 0)
       wait_for_workers (pool);
-      if (done > 0) {
-        uint64_t now = now_ns ();
-        if (now - closed > STALL_NS + 3 * (closed - begin) / done)
-          lower_limit (pool, now);
-      }
-    }
+    judge (pool, chunks, done, begin, closed, now_ns ());
   }
   pthread_mutex_unlock (&pool->caller);
 }
