@@ -77,6 +77,8 @@ def text_of(node):
 class App:
     """One run of the app. The home folder outlives it, so that a second run finds what the first one left."""
 
+    running = []
+
     def __init__(self, program, home, models, environment=None):
         self.home = home
         self.log_path = os.path.join(home, "app.log")
@@ -105,6 +107,7 @@ class App:
         env.update(environment or {})
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen([program], env=env, stdout=self.log, stderr=self.log)
+        App.running.append(self)
         self.root = wait_for("the app's window", self._find_application)
 
     def _find_application(self):
@@ -208,6 +211,14 @@ class App:
         """As the desktop asks an app to end; every last word is saved."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
+
+    @classmethod
+    def end_all(cls):
+        """Takes away what a failed test has left."""
+        for app in cls.running:
+            if app.process.poll() is None:
+                app.kill()
+        cls.running.clear()
 
     def kill(self):
         self.process.kill()
