@@ -185,9 +185,10 @@ typedef void (*OxPoolFunc) (void *data, size_t begin, size_t end, unsigned worke
 OxPool *ox_pool_new (unsigned n_threads);
 void ox_pool_free (OxPool *pool);
 unsigned ox_pool_threads (const OxPool *pool);
-/* Runs @func over [0, n) in chunks of at least @grain items handed out by an atomic counter, the caller working too, and
- * returns when all are done. Workers spin for at most 50 µs between calls and then park on a futex. A call from inside a
- * worker runs its items in place; calls from two threads take turns. */
+/* Runs @func over [0, n) in chunks of at least @grain items, each beginning at a multiple of @grain, handed out by an atomic
+ * counter, the caller working too, and returns when all are done. Workers spin for at most 50 µs between calls and then park on a futex. A call from inside a
+ * worker runs its items in place, in one piece; calls from two threads take turns. On a busy machine the pool may do with
+ * fewer threads for some milliseconds. */
 void ox_pool_run (OxPool *pool, OxPoolFunc func, void *data, size_t n, size_t grain);
 
 #ifdef __cplusplus
