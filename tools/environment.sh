@@ -173,7 +173,7 @@ build_root () {
     explain_root_failure "$log"
   fi
   # mmdebstrap leaves it empty at its very end; D-Bus wants one.
-  od -An -N16 -tx1 /dev/urandom | tr -d ' \n' >"$tmp/etc/machine-id"
+  printf '%s\n' "$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')" >"$tmp/etc/machine-id"
   mv "$tmp" "$root"
   rm -f "$log"
   flock -u 9

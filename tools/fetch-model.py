@@ -9,6 +9,7 @@ SPDX-License-Identifier: LGPL-2.1-or-later
 
 import argparse
 import contextlib
+import errno
 import fcntl
 import glob
 import hashlib
@@ -127,7 +128,8 @@ def main():
             try:
                 fetch(name, arguments.into)
             except (FetchError, OSError) as error:
-                print(f"fetch-model: {error}. Running it again is safe.", file=sys.stderr)
+                full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+                print(f"fetch-model: {'the disk of ' + arguments.into + ' is full' if full else error}. Running it again is safe.", file=sys.stderr)
                 failed = True
     return 1 if failed else 0
 
