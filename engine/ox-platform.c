@@ -89,17 +89,23 @@ probe_gpus (gpointer unused)
   return g_strv_builder_end (names);
 }
 
+char **
+ox_platform_find_gpus (void)
+{
+  static GOnce once = G_ONCE_INIT;
+
+  return g_strdupv (g_once (&once, probe_gpus, NULL));
+}
+
 OxPlatform *
 ox_platform_query (void)
 {
-  static GOnce once = G_ONCE_INIT;
   OxPlatform *platform = g_new0 (OxPlatform, 1);
 
   platform->cpu = g_strdup (ox_cpu_name ());
   platform->cpu_level = ox_cpu_level_name (ox_kernels ()->flags);
   platform->cores = ox_cpu_allowed_cores ();
   ox_platform_get_memory (&platform->memory_total, &platform->memory_available);
-  platform->gpus = g_strdupv (g_once (&once, probe_gpus, NULL));
   return platform;
 }
 
@@ -109,7 +115,6 @@ ox_platform_free (OxPlatform *platform)
   if (platform == NULL)
     return;
   g_free (platform->cpu);
-  g_strfreev (platform->gpus);
   g_free (platform);
 }
 

@@ -56,7 +56,6 @@ typedef void (*OxProgressFunc) (double fraction, gpointer user_data);
  * @cores: cores that this process may use now (affinity, cgroup quota)
  * @memory_total: bytes of memory, or the cgroup's limit when that is lower
  * @memory_available: bytes that can be taken now without swapping
- * @gpus: names of the GPUs found, NULL-terminated, for information
  */
 typedef struct {
   char *cpu;
@@ -64,16 +63,18 @@ typedef struct {
   guint cores;
   guint64 memory_total;
   guint64 memory_available;
-  char **gpus;
 } OxPlatform;
 
-/* The first call asks the GPU drivers, which may take some hundred milliseconds: not for a main thread. */
 OxPlatform *ox_platform_query (void);
 void ox_platform_free (OxPlatform *platform);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxPlatform, ox_platform_free)
 
-/* The two memory figures alone: cheap enough for a main thread. */
+/* The two memory figures alone. */
 void ox_platform_get_memory (guint64 *total, guint64 *available);
+
+/* Names of the GPUs found, for information; NULL-terminated, free with g_strfreev(). The first call asks the drivers, which may take
+ * some hundred milliseconds: not for a main thread. */
+char **ox_platform_find_gpus (void);
 
 /* The one monotonic clock, in microseconds. Tests replace its source; NULL puts the system's back. */
 gint64 ox_clock_now (void);

@@ -28,13 +28,14 @@ add_platform (yyjson_mut_doc *doc, yyjson_mut_val *root, const OxPlatform *platf
 {
   yyjson_mut_val *object = yyjson_mut_obj (doc);
   yyjson_mut_val *gpus = yyjson_mut_arr (doc);
+  g_auto (GStrv) gpu_names = ox_platform_find_gpus ();
 
   yyjson_mut_obj_add_strcpy (doc, object, "cpu", platform->cpu);
   yyjson_mut_obj_add_strcpy (doc, object, "level", platform->cpu_level);
   yyjson_mut_obj_add_uint (doc, object, "cores", platform->cores);
   yyjson_mut_obj_add_uint (doc, object, "memory_total", platform->memory_total);
   yyjson_mut_obj_add_uint (doc, object, "memory_available", platform->memory_available);
-  for (char **gpu = platform->gpus; gpu != NULL && *gpu != NULL; gpu++)
+  for (char **gpu = gpu_names; *gpu != NULL; gpu++)
     yyjson_mut_arr_add_strcpy (doc, gpus, *gpu);
   yyjson_mut_obj_add_val (doc, object, "gpus", gpus);
   yyjson_mut_obj_add_val (doc, root, "platform", object);
@@ -133,11 +134,12 @@ write_platform (OxCli *cli, const OxPlatform *platform)
 {
   g_autofree char *total = g_format_size (platform->memory_total);
   g_autofree char *available = g_format_size (platform->memory_available);
-  g_autofree char *gpus = platform->gpus != NULL ? g_strjoinv (", ", platform->gpus) : NULL;
+  g_auto (GStrv) gpu_names = ox_platform_find_gpus ();
+  g_autofree char *gpus = g_strjoinv (", ", gpu_names);
 
   write_line (cli, "Processor", "%s, %s, %u cores", platform->cpu, platform->cpu_level, platform->cores);
   write_line (cli, "Memory", "%s, %s available", total, available);
-  write_line (cli, "GPUs", "%s", gpus != NULL && *gpus != '\0' ? gpus : "none");
+  write_line (cli, "GPUs", "%s", *gpus != '\0' ? gpus : "none");
 }
 
 int
