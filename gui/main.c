@@ -22,7 +22,7 @@ main (int argc, char *argv[])
   g_set_application_name ("Oxinfer");
 
   ox_scene_prepare_data ();
-  g_autoptr (OxApplication) application = ox_application_new ();
+  g_autoptr (OxApplication) application = ox_application_new (ox_scene_get_backend ());
   int status = g_application_run (G_APPLICATION (application), argc, argv);
   ox_scene_clean_up ();
   return status;

@@ -23,6 +23,7 @@
 struct _OxApplication {
   AdwApplication parent_instance;
 
+  const OxEngineBackend *backend;
   GSettings *settings;
   OxStore *store;
   OxEngine *engine;
@@ -188,7 +189,7 @@ ox_application_startup (GApplication *application)
   g_signal_connect_object (self->settings, "changed::text-zoom", G_CALLBACK (zoom_changed_cb), self, G_CONNECT_SWAPPED);
   zoom_changed_cb (self);
 
-  self->engine = ox_engine_new (ox_scene_get_backend ());
+  self->engine = ox_engine_new (self->backend);
   g_signal_connect_object (self->settings, "changed::threads", G_CALLBACK (threads_changed_cb), self,
                            G_CONNECT_SWAPPED);
   threads_changed_cb (self);
@@ -278,14 +279,18 @@ ox_application_init (OxApplication *self)
 
 /**
  * ox_application_new:
+ * @backend: (nullable): an engine in place of the real one
  *
  * Returns: the app
  */
 OxApplication *
-ox_application_new (void)
+ox_application_new (const OxEngineBackend *backend)
 {
-  return g_object_new (OX_TYPE_APPLICATION, "application-id", OXINFER_APPLICATION_ID, "resource-base-path",
-                       "/org/oxinfer/App", "flags", G_APPLICATION_HANDLES_OPEN, NULL);
+  OxApplication *self =
+    g_object_new (OX_TYPE_APPLICATION, "application-id", OXINFER_APPLICATION_ID, "resource-base-path",
+                  "/org/oxinfer/App", "flags", G_APPLICATION_HANDLES_OPEN, NULL);
+  self->backend = backend;
+  return self;
 }
 
 GSettings *

@@ -15,7 +15,7 @@ G_BEGIN_DECLS
 #define OX_TYPE_APPLICATION (ox_application_get_type ())
 G_DECLARE_FINAL_TYPE (OxApplication, ox_application, OX, APPLICATION, AdwApplication)
 
-OxApplication *ox_application_new (void);
+OxApplication *ox_application_new (const OxEngineBackend *backend);
 
 GSettings *ox_application_get_settings (OxApplication *self);
 OxStore *ox_application_get_store (OxApplication *self);

@@ -10,6 +10,7 @@
 #include "ox-message-list.h"
 #include "ox-model-chooser.h"
 #include "ox-rename-popover.h"
+#include "ox-widget.h"
 
 #include <glib/gi18n.h>
 
@@ -439,6 +440,7 @@ static void
 ox_chat_view_init (OxChatView *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
+  ox_menu_button_set_name (self->menu_button, _ ("Chat Menu"));
   for (guint i = 0; i < G_N_ELEMENTS (examples); i++)
     gtk_flow_box_append (self->cards, example_new (self, i));
   self->chooser = OX_MODEL_CHOOSER (ox_model_chooser_new ());

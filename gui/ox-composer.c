@@ -208,6 +208,7 @@ ox_composer_map (GtkWidget *widget)
   pango_font_metrics_unref (metrics);
   int margins = gtk_text_view_get_top_margin (self->text_view) + gtk_text_view_get_bottom_margin (self->text_view);
   gtk_scrolled_window_set_max_content_height (self->scroller, 8 * line + margins);
+  gtk_scrolled_window_set_min_content_height (self->scroller, line + margins);
 }
 
 static void
@@ -264,6 +265,8 @@ ox_composer_init (OxComposer *self)
   gtk_widget_init_template (GTK_WIDGET (self));
   g_signal_connect_object (gtk_text_view_get_buffer (self->text_view), "changed", G_CALLBACK (buffer_changed_cb), self,
                            G_CONNECT_SWAPPED);
+  /* "12 %" reads the same in every language. */
+  gtk_widget_set_direction (GTK_WIDGET (self->usage_label), GTK_TEXT_DIR_LTR);
   gtk_drawing_area_set_draw_func (self->usage_ring, draw_usage_cb, self, NULL);
   update_state (self);
 }
@@ -407,7 +410,7 @@ ox_composer_set_usage (OxComposer *self, guint used, guint total)
     g_strdup_printf (_ ("%'u of %'u tokens used. A token is about three quarters of a word."), used, total);
   gtk_label_set_label (self->usage_label, text);
   gtk_label_set_label (self->usage_details, details);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->usage_button), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
+  ox_menu_button_set_name (self->usage_button, name);
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->usage_button), name);
   if (self->usage >= 0.8)
     gtk_widget_add_css_class (GTK_WIDGET (self->usage_button), "warning");

@@ -1,7 +1,7 @@
 /* The text of a message as widgets, one a block.
  *
  * While an answer is written only the text behind the last finished top-level block is parsed again, and only widgets
- * whose block changed are touched. Long texts are built in slices from an idle, so that no frame is late.
+ * whose block changed are touched. Long texts are built in slices, so that no frame is late.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -16,8 +16,10 @@
 #include <glib/gi18n.h>
 #include <string.h>
 
-/* Time for building widgets in one go. */
+/* What is built in one frame, in time and in weight, for it has to be laid out in that frame as well. */
+#define FRAME_MS 16
 #define SLICE_US 4000
+#define SLICE_WEIGHT 8000
 /* So much text is shown at first, and more with each click on Show More. A block counts its bytes and its labels. */
 #define PAGE_WEIGHT 60000
 
@@ -74,6 +76,7 @@ static void
 show_blocks (OxMarkdownView *self, gint64 deadline)
 {
   gboolean full = FALSE;
+  gsize max_weight = self->weight + SLICE_WEIGHT;
 
   while (self->shown->len < self->blocks->len) {
     const OxMdBlock *block = self->blocks->pdata[self->shown->len];
@@ -81,9 +84,9 @@ show_blocks (OxMarkdownView *self, gint64 deadline)
       full = TRUE;
       break;
     }
-    if (g_get_monotonic_time () >= deadline) {
+    if (self->weight >= max_weight || g_get_monotonic_time () >= deadline) {
       if (self->slice_id == 0)
-        self->slice_id = g_idle_add (slice_cb, self);
+        self->slice_id = g_timeout_add (FRAME_MS, slice_cb, self);
       return;
     }
     GtkWidget *widget = ox_markdown_widget_new (block, self->max_width_chars);

@@ -15,8 +15,15 @@
 #include <glib/gi18n.h>
 
 #define PAGE 60
-#define SLICE_US 6000
+/* In one frame: what is built has to be laid out in it as well. */
+#define FRAME_MS 16
+#define SLICE_US 4000
+#define SLICE_VIEWS 3
 #define WIDTH 796
+#define SPACING 10
+/* A new first child has the styles of all its siblings looked at again, so messages stand in boxes of so many. */
+#define CHUNK 8
+#define MAX_PASSES 5
 
 struct _OxMessageList {
   GtkWidget parent_instance;
@@ -30,6 +37,10 @@ struct _OxMessageList {
   guint first;
   guint wanted;
   guint build_id;
+  GtkWidget *anchor; /* borrowed, one of the views: the first one in view */
+  double anchor_top; /* its place in the content */
+  gboolean allocating;
+  double laid_out_value; /* where the view was when the content was laid out last */
   gboolean narrow;
   gboolean show_statistics;
 };
@@ -67,14 +78,60 @@ view_new (OxMessageList *self, guint position)
   return view;
 }
 
+static GtkWidget *
+chunk_new (void)
+{
+  return gtk_box_new (GTK_ORIENTATION_VERTICAL, SPACING);
+}
+
+static gboolean
+chunk_has_room (GtkWidget *chunk)
+{
+  guint n = 0;
+  for (GtkWidget *child = gtk_widget_get_first_child (chunk); child != NULL;
+       child = gtk_widget_get_next_sibling (child))
+    n++;
+  return n < CHUNK;
+}
+
 static void
 insert_view (OxMessageList *self, guint position)
 {
   GtkWidget *view = view_new (self, position);
   guint index = position - self->first;
   GtkWidget *before = index > 0 ? self->views->pdata[index - 1] : NULL;
-  gtk_box_insert_child_after (GTK_BOX (self->box), view, before);
+  GtkWidget *chunk;
+
+  if (before == NULL) {
+    chunk = gtk_widget_get_first_child (self->box);
+    if (chunk == NULL || !chunk_has_room (chunk)) {
+      chunk = chunk_new ();
+      gtk_box_prepend (GTK_BOX (self->box), chunk);
+    }
+  } else {
+    chunk = gtk_widget_get_parent (before);
+    if (index == self->views->len && !chunk_has_room (chunk)) {
+      chunk = chunk_new ();
+      gtk_box_append (GTK_BOX (self->box), chunk);
+      before = NULL;
+    }
+  }
+  gtk_box_insert_child_after (GTK_BOX (chunk), view, before);
   g_ptr_array_insert (self->views, (int) index, view);
+}
+
+static void
+remove_view (OxMessageList *self, guint index)
+{
+  GtkWidget *view = self->views->pdata[index];
+  GtkWidget *chunk = gtk_widget_get_parent (view);
+
+  if (self->anchor == view)
+    self->anchor = NULL;
+  g_ptr_array_remove_index (self->views, index);
+  gtk_box_remove (GTK_BOX (chunk), view);
+  if (gtk_widget_get_first_child (chunk) == NULL)
+    gtk_box_remove (GTK_BOX (self->box), chunk);
 }
 
 static void
@@ -99,11 +156,11 @@ build_cb (gpointer user_data)
   OxMessageList *self = user_data;
   gint64 deadline = g_get_monotonic_time () + SLICE_US;
 
-  while (self->first > self->wanted) {
+  for (guint n = 0; self->first > self->wanted; n++) {
+    if (n == SLICE_VIEWS || g_get_monotonic_time () >= deadline)
+      return G_SOURCE_CONTINUE;
     self->first--;
     insert_view (self, self->first);
-    if (g_get_monotonic_time () >= deadline)
-      return G_SOURCE_CONTINUE;
   }
   if (!views_settled (self))
     return G_SOURCE_CONTINUE;
@@ -111,19 +168,35 @@ build_cb (gpointer user_data)
   return G_SOURCE_REMOVE;
 }
 
-/* Above are older messages only once the frame in which they came has been laid out. */
-static void
-laid_out_cb (OxMessageList *self)
-{
-  if (self->build_id == 0 && self->first == self->wanted)
-    ox_scroll_follow_set_growing_above (self->follow, FALSE);
-}
-
 static void
 build (OxMessageList *self)
 {
   if (self->build_id == 0)
-    self->build_id = g_idle_add (build_cb, self);
+    self->build_id = g_timeout_add (FRAME_MS, build_cb, self);
+}
+
+static gboolean
+get_place (OxMessageList *self, GtkWidget *view, double *top, double *bottom)
+{
+  graphene_rect_t bounds;
+
+  if (!gtk_widget_compute_bounds (view, self->scroller, &bounds))
+    return FALSE;
+  *top = bounds.origin.y + self->laid_out_value;
+  *bottom = bounds.origin.y + bounds.size.height + self->laid_out_value;
+  return TRUE;
+}
+
+static void
+choose_anchor (OxMessageList *self)
+{
+  double value = gtk_adjustment_get_value (ox_message_list_get_adjustment (self));
+  double bottom;
+
+  self->anchor = NULL;
+  for (guint i = 0; i < self->views->len && self->anchor == NULL; i++)
+    if (get_place (self, self->views->pdata[i], &self->anchor_top, &bottom) && bottom > value)
+      self->anchor = self->views->pdata[i];
 }
 
 static void
@@ -131,11 +204,12 @@ value_changed_cb (OxMessageList *self)
 {
   GtkAdjustment *adjustment = ox_message_list_get_adjustment (self);
 
+  if (!self->allocating)
+    choose_anchor (self);
   if (self->build_id != 0 || self->wanted == 0 ||
       gtk_adjustment_get_value (adjustment) > gtk_adjustment_get_page_size (adjustment))
     return;
   self->wanted = self->wanted > PAGE ? self->wanted - PAGE : 0;
-  ox_scroll_follow_set_growing_above (self->follow, TRUE);
   build (self);
 }
 
@@ -145,11 +219,8 @@ items_changed_cb (OxMessageList *self, guint position, guint removed, guint adde
   guint end = position + removed;
 
   /* Views from the end downwards, so that their index stays right. */
-  for (guint i = end; i > MAX (position, self->first); i--) {
-    guint index = i - 1 - self->first;
-    gtk_box_remove (GTK_BOX (self->box), self->views->pdata[index]);
-    g_ptr_array_remove_index (self->views, index);
-  }
+  for (guint i = end; i > MAX (position, self->first); i--)
+    remove_view (self, i - 1 - self->first);
 
   guint n_items = ox_conversation_get_length (self->conversation);
   if (self->views->len == 0) {
@@ -186,6 +257,57 @@ ox_message_list_get_property (GObject *object, guint id, GValue *value, GParamSp
 }
 
 static void
+ox_message_list_measure (GtkWidget *widget,
+                         GtkOrientation orientation,
+                         int for_size,
+                         int *minimum,
+                         int *natural,
+                         int *minimum_baseline,
+                         int *natural_baseline)
+{
+  gtk_widget_measure (OX_MESSAGE_LIST (widget)->scroller, orientation, for_size, minimum, natural, NULL, NULL);
+}
+
+/* Whatever comes or grows above what is read, what is read stays where it is. */
+static void
+keep_anchor (OxMessageList *self)
+{
+  double top, bottom;
+
+  if (self->anchor == NULL || ox_message_list_get_following (self) || !get_place (self, self->anchor, &top, &bottom))
+    return;
+  if (top != self->anchor_top)
+    ox_scroll_follow_shift (self->follow, top - self->anchor_top);
+  self->anchor_top = top;
+}
+
+/* Once more whenever that moved the view, so that no frame shows the old place. Text views have another height once they
+ * are where they can be seen, so that this may take a few passes. */
+static void
+ox_message_list_size_allocate (GtkWidget *widget, int width, int height, int baseline)
+{
+  OxMessageList *self = OX_MESSAGE_LIST (widget);
+
+  GtkAdjustment *adjustment = ox_message_list_get_adjustment (self);
+
+  self->allocating = TRUE;
+  ox_scroll_follow_take_moved (self->follow);
+  gtk_widget_allocate (self->scroller, width, height, baseline, NULL);
+  for (guint i = 0; i < MAX_PASSES; i++) {
+    self->laid_out_value = gtk_adjustment_get_value (adjustment);
+    if (!ox_scroll_follow_take_moved (self->follow)) {
+      keep_anchor (self);
+      if (!ox_scroll_follow_take_moved (self->follow))
+        break;
+    }
+    gtk_widget_queue_allocate (gtk_scrolled_window_get_child (GTK_SCROLLED_WINDOW (self->scroller)));
+    gtk_widget_allocate (self->scroller, width, height, baseline, NULL);
+  }
+  choose_anchor (self);
+  self->allocating = FALSE;
+}
+
+static void
 ox_message_list_dispose (GObject *object)
 {
   OxMessageList *self = OX_MESSAGE_LIST (object);
@@ -196,6 +318,7 @@ ox_message_list_dispose (GObject *object)
   g_clear_object (&self->conversation);
   g_clear_object (&self->follow);
   g_ptr_array_set_size (self->views, 0);
+  self->anchor = NULL;
   g_clear_pointer (&self->scroller, gtk_widget_unparent);
   G_OBJECT_CLASS (ox_message_list_parent_class)->dispose (object);
 }
@@ -216,7 +339,8 @@ ox_message_list_class_init (OxMessageListClass *klass)
   object_class->get_property = ox_message_list_get_property;
   object_class->dispose = ox_message_list_dispose;
   object_class->finalize = ox_message_list_finalize;
-  gtk_widget_class_set_layout_manager_type (widget_class, GTK_TYPE_BIN_LAYOUT);
+  widget_class->measure = ox_message_list_measure;
+  widget_class->size_allocate = ox_message_list_size_allocate;
 
   /**
    * OxMessageList:following:
@@ -247,9 +371,9 @@ ox_message_list_init (OxMessageList *self)
   self->views = g_ptr_array_new ();
   self->show_statistics = TRUE;
 
-  self->box = g_object_new (GTK_TYPE_BOX, "orientation", GTK_ORIENTATION_VERTICAL, "spacing", 10, "accessible-role",
-                            GTK_ACCESSIBLE_ROLE_LOG, "margin-start", 18, "margin-end", 18, "margin-top", 12,
-                            "margin-bottom", 18, NULL);
+  self->box = g_object_new (GTK_TYPE_BOX, "orientation", GTK_ORIENTATION_VERTICAL, "spacing", SPACING,
+                            "accessible-role", GTK_ACCESSIBLE_ROLE_LOG, "margin-start", 18, "margin-end", 18,
+                            "margin-top", 12, "margin-bottom", 18, NULL);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->box), GTK_ACCESSIBLE_PROPERTY_LABEL, _ ("Messages"), -1);
 
   GtkWidget *clamp = adw_clamp_new ();
@@ -267,8 +391,6 @@ ox_message_list_init (OxMessageList *self)
   g_signal_connect_object (self->follow, "notify::following", G_CALLBACK (following_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object (ox_message_list_get_adjustment (self), "value-changed", G_CALLBACK (value_changed_cb), self,
                            G_CONNECT_SWAPPED);
-  g_signal_connect_object (ox_message_list_get_adjustment (self), "changed", G_CALLBACK (laid_out_cb), self,
-                           G_CONNECT_SWAPPED | G_CONNECT_AFTER);
 }
 
 /**
@@ -286,13 +408,11 @@ ox_message_list_set_conversation (OxMessageList *self, OxConversation *conversat
   g_clear_handle_id (&self->build_id, g_source_remove);
   if (self->conversation != NULL)
     g_signal_handlers_disconnect_by_data (self->conversation, self);
-  for (guint i = 0; i < self->views->len; i++)
-    gtk_box_remove (GTK_BOX (self->box), self->views->pdata[i]);
-  g_ptr_array_set_size (self->views, 0);
+  while (self->views->len > 0)
+    remove_view (self, self->views->len - 1);
   self->first = 0;
   self->wanted = 0;
   g_set_object (&self->conversation, conversation);
-  ox_scroll_follow_set_growing_above (self->follow, FALSE);
   ox_scroll_follow_jump (self->follow);
   if (conversation == NULL)
     return;

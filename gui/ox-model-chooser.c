@@ -6,6 +6,8 @@
 
 #include "ox-model-chooser.h"
 
+#include "ox-widget.h"
+
 #include <glib/gi18n.h>
 
 #define WIDTH 310
@@ -30,6 +32,25 @@ G_DEFINE_FINAL_TYPE (OxModelChooser, ox_model_chooser, GTK_TYPE_WIDGET)
 enum { CHOSEN, N_SIGNALS };
 
 static guint signals[N_SIGNALS];
+
+static int
+compare_usable (gconstpointer a, gconstpointer b, gpointer user_data)
+{
+  return ox_model_entry_get_usable ((gpointer) b) - ox_model_entry_get_usable ((gpointer) a);
+}
+
+/**
+ * ox_model_list_new:
+ * @library: the models
+ *
+ * Returns: (transfer full): the same models, those at the end that cannot be used
+ */
+GListModel *
+ox_model_list_new (OxModelLibrary *library)
+{
+  GtkSorter *sorter = GTK_SORTER (gtk_custom_sorter_new (compare_usable, NULL, NULL));
+  return G_LIST_MODEL (gtk_sort_list_model_new (g_object_ref (G_LIST_MODEL (library)), sorter));
+}
 
 /**
  * ox_model_entry_dup_status:
@@ -288,7 +309,8 @@ ox_model_chooser_set_library (OxModelChooser *self, OxModelLibrary *library, OxE
 {
   self->library = g_object_ref (library);
   self->engine = g_object_ref (engine);
-  gtk_list_box_bind_model (GTK_LIST_BOX (self->list), G_LIST_MODEL (library), create_row, self, NULL);
+  g_autoptr (GListModel) models = ox_model_list_new (library);
+  gtk_list_box_bind_model (GTK_LIST_BOX (self->list), models, create_row, self, NULL);
   g_signal_connect_object (engine, "notify::state", G_CALLBACK (engine_state_cb), self, G_CONNECT_SWAPPED);
   engine_state_cb (self);
 }
@@ -306,7 +328,7 @@ ox_model_chooser_set_entry (OxModelChooser *self, OxModelEntry *entry)
 
   g_set_object (&self->entry, entry);
   gtk_label_set_label (GTK_LABEL (self->label), name);
-  gtk_accessible_update_property (GTK_ACCESSIBLE (self->button), GTK_ACCESSIBLE_PROPERTY_LABEL, label, -1);
+  ox_menu_button_set_name (GTK_MENU_BUTTON (self->button), label);
   gtk_widget_set_tooltip_text (self->button, _ ("Choose a Model"));
   update_rows (self);
 }

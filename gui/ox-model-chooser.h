@@ -21,6 +21,7 @@ void ox_model_chooser_set_entry (OxModelChooser *self, OxModelEntry *entry);
 void ox_model_chooser_set_narrow (OxModelChooser *self, gboolean narrow);
 void ox_model_chooser_popup (OxModelChooser *self);
 
+GListModel *ox_model_list_new (OxModelLibrary *library);
 char *ox_model_entry_dup_status (OxModelEntry *entry);
 
 G_END_DECLS

@@ -6,6 +6,8 @@
 
 #include "ox-models-dialog.h"
 
+#include "ox-model-chooser.h"
+
 #include <glib/gi18n.h>
 
 typedef struct {
@@ -38,7 +40,7 @@ dup_facts (OxModelEntry *entry)
   if (plan != NULL) {
     g_autofree char *needed = g_format_size (plan->memory_needed);
     g_string_append (facts, " · ");
-    if (plan->parameters >= 1000000000)
+    if (plan->parameters >= 950000000)
       /* Translators: number of a model's parameters, in thousand millions. */
       g_string_append_printf (facts, _ ("%.1f billion parameters"), (double) plan->parameters / 1e9);
     else
@@ -221,7 +223,8 @@ ox_models_dialog_new (OxModelLibrary *library, OxEngine *engine)
   gtk_list_box_set_selection_mode (GTK_LIST_BOX (list), GTK_SELECTION_NONE);
   gtk_widget_add_css_class (list, "boxed-list");
   gtk_accessible_update_property (GTK_ACCESSIBLE (list), GTK_ACCESSIBLE_PROPERTY_LABEL, _ ("Models"), -1);
-  gtk_list_box_bind_model (GTK_LIST_BOX (list), G_LIST_MODEL (library), create_row, context, NULL);
+  g_autoptr (GListModel) models = ox_model_list_new (library);
+  gtk_list_box_bind_model (GTK_LIST_BOX (list), models, create_row, context, NULL);
 
   GtkWidget *group = adw_preferences_group_new ();
   adw_preferences_group_set_title (ADW_PREFERENCES_GROUP (group), _ ("Installed"));

@@ -1,8 +1,7 @@
 /* Keeps a scrolled view where the person wants it while its content grows.
  *
  * At the bottom the view follows what is written. Whoever scrolls up or drags, as one does to select text, leaves that
- * state, and from then on nothing but the person moves the view. While older content is put in above, the distance from
- * the bottom stays the same, so that what is being read does not move.
+ * state, and from then on nothing but the person moves the view.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -20,9 +19,8 @@ struct _OxScrollFollow {
 
   GtkAdjustment *adjustment;
   gboolean following;
-  gboolean growing_above;
-  double distance; /* of the view's top from the end of the content, when the person last moved it */
   gboolean moving; /* the change under way is our own */
+  gboolean moved;
   double upper;
 };
 
@@ -50,15 +48,16 @@ set_following (OxScrollFollow *self, gboolean following)
 static void
 move_to (OxScrollFollow *self, double value)
 {
+  double before = gtk_adjustment_get_value (self->adjustment);
   self->moving = TRUE;
   gtk_adjustment_set_value (self->adjustment, value);
   self->moving = FALSE;
+  self->moved = self->moved || gtk_adjustment_get_value (self->adjustment) != before;
 }
 
 static void
 value_changed_cb (OxScrollFollow *self)
 {
-  self->distance = gtk_adjustment_get_upper (self->adjustment) - gtk_adjustment_get_value (self->adjustment);
   /* When the content shrinks or grows the value may be clamped: that is not the person's doing. */
   if (self->moving || gtk_adjustment_get_upper (self->adjustment) != self->upper)
     return;
@@ -68,16 +67,12 @@ value_changed_cb (OxScrollFollow *self)
 static void
 changed_cb (OxScrollFollow *self)
 {
-  double distance = self->distance;
   self->upper = gtk_adjustment_get_upper (self->adjustment);
 
   if (self->following)
     move_to (self, get_bottom (self));
-  else if (self->growing_above)
-    move_to (self, self->upper - distance);
   else if (get_bottom (self) <= NEAR)
     set_following (self, TRUE);
-  self->distance = self->upper - gtk_adjustment_get_value (self->adjustment);
 }
 
 static void
@@ -174,12 +169,31 @@ ox_scroll_follow_leave (OxScrollFollow *self)
 }
 
 /**
- * ox_scroll_follow_set_growing_above:
+ * ox_scroll_follow_take_moved:
  * @self: the object
- * @growing_above: whether content is being put in above what is shown
+ *
+ * GtkViewport places its child before it tells the new size of the content, so a move that answers to that comes too
+ * late for the frame. Whoever allocates the scrolled window asks here whether to do it once more.
+ *
+ * Returns: whether the object moved the view since this was asked last
+ */
+gboolean
+ox_scroll_follow_take_moved (OxScrollFollow *self)
+{
+  gboolean moved = self->moved;
+  self->moved = FALSE;
+  return moved;
+}
+
+/**
+ * ox_scroll_follow_shift:
+ * @self: the object
+ * @distance: pixels
+ *
+ * Moves the view along with content that got another place.
  */
 void
-ox_scroll_follow_set_growing_above (OxScrollFollow *self, gboolean growing_above)
+ox_scroll_follow_shift (OxScrollFollow *self, double distance)
 {
-  self->growing_above = growing_above;
+  move_to (self, gtk_adjustment_get_value (self->adjustment) + distance);
 }

@@ -16,6 +16,7 @@ OxScrollFollow *ox_scroll_follow_new (GtkScrolledWindow *window);
 gboolean ox_scroll_follow_get_following (OxScrollFollow *self);
 void ox_scroll_follow_jump (OxScrollFollow *self);
 void ox_scroll_follow_leave (OxScrollFollow *self);
-void ox_scroll_follow_set_growing_above (OxScrollFollow *self, gboolean growing_above);
+gboolean ox_scroll_follow_take_moved (OxScrollFollow *self);
+void ox_scroll_follow_shift (OxScrollFollow *self, double distance);
 
 G_END_DECLS

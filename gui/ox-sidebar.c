@@ -9,6 +9,7 @@
 #include "ox-memory-bar.h"
 #include "ox-sidebar-model.h"
 #include "ox-sidebar-row.h"
+#include "ox-widget.h"
 
 #include <glib/gi18n.h>
 
@@ -16,6 +17,7 @@ struct _OxSidebar {
   AdwBin parent_instance;
 
   GtkToggleButton *search_button;
+  GtkMenuButton *menu_button;
   GtkSearchBar *search_bar;
   GtkSearchEntry *search_entry;
   GtkStack *stack;
@@ -257,6 +259,7 @@ ox_sidebar_class_init (OxSidebarClass *klass)
   gtk_widget_class_bind_template_child (widget_class, OxSidebar, search_button);
   gtk_widget_class_bind_template_child (widget_class, OxSidebar, search_bar);
   gtk_widget_class_bind_template_child (widget_class, OxSidebar, search_entry);
+  gtk_widget_class_bind_template_child (widget_class, OxSidebar, menu_button);
   gtk_widget_class_bind_template_child (widget_class, OxSidebar, stack);
   gtk_widget_class_bind_template_child (widget_class, OxSidebar, list_view);
   gtk_widget_class_bind_template_child (widget_class, OxSidebar, memory_button);
@@ -272,6 +275,7 @@ static void
 ox_sidebar_init (OxSidebar *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
+  ox_menu_button_set_name (self->menu_button, _ ("Main Menu"));
   gtk_search_bar_connect_entry (self->search_bar, GTK_EDITABLE (self->search_entry));
   gtk_search_bar_set_key_capture_widget (self->search_bar, GTK_WIDGET (self->list_view));
 
@@ -308,7 +312,7 @@ ox_sidebar_set_context (OxSidebar *self, OxConversationList *conversations, OxEn
   self->conversations = g_object_ref (conversations);
   self->engine = g_object_ref (engine);
   self->model = ox_sidebar_model_new (G_LIST_MODEL (conversations));
-  ox_sidebar_model_add_place (self->model, "new-chat", _ ("New Chat"), "ox-chat-symbolic");
+  ox_sidebar_model_add_place (self->model, "new-chat", _ ("New Chat"), "chat-message-new-symbolic");
 
   self->selection = gtk_single_selection_new (NULL);
   gtk_single_selection_set_autoselect (self->selection, FALSE);

@@ -6,10 +6,15 @@
 
 #include "ox-welcome-page.h"
 
+#include "ox-widget.h"
+
+#include <glib/gi18n.h>
+
 struct _OxWelcomePage {
   AdwBin parent_instance;
 
   AdwBanner *banner;
+  GtkMenuButton *menu_button;
   GtkButton *import_button;
 };
 
@@ -37,6 +42,7 @@ ox_welcome_page_class_init (OxWelcomePageClass *klass)
   widget_class->grab_focus = ox_welcome_page_grab_focus;
   gtk_widget_class_set_template_from_resource (widget_class, "/org/oxinfer/App/ui/ox-welcome-page.ui");
   gtk_widget_class_bind_template_child (widget_class, OxWelcomePage, banner);
+  gtk_widget_class_bind_template_child (widget_class, OxWelcomePage, menu_button);
   gtk_widget_class_bind_template_child (widget_class, OxWelcomePage, import_button);
 }
 
@@ -44,6 +50,7 @@ static void
 ox_welcome_page_init (OxWelcomePage *self)
 {
   gtk_widget_init_template (GTK_WIDGET (self));
+  ox_menu_button_set_name (self->menu_button, _ ("Main Menu"));
 }
 
 /**

@@ -1,4 +1,4 @@
-/* Help for widgets that are made from a template and are no container of GTK's own.
+/* Small help for widgets.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -17,6 +17,16 @@ ox_widget_dispose_children (GtkWidget *widget, GType type)
   gtk_widget_dispose_template (widget, type);
   while ((child = gtk_widget_get_first_child (widget)) != NULL)
     gtk_widget_unparent (child);
+}
+
+/* The name of a menu button for screen readers. The focus is on the toggle button inside, so that has to have it, too. */
+static inline void
+ox_menu_button_set_name (GtkMenuButton *button, const char *name)
+{
+  GtkWidget *toggle = gtk_widget_get_first_child (GTK_WIDGET (button));
+
+  gtk_accessible_update_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
+  gtk_accessible_update_property (GTK_ACCESSIBLE (toggle), GTK_ACCESSIBLE_PROPERTY_LABEL, name, -1);
 }
 
 G_END_DECLS

@@ -9,17 +9,24 @@
 
 G_BEGIN_DECLS
 
-/* Starts GTK, with warnings fatal; the exit status 77 tells meson that there is no display. */
+/* Starts GTK, with warnings fatal and folders of the test's own; the exit status 77 tells meson that there is no display.
+ * G_TEST_OPTION_ISOLATE_DIRS would take away the system's data, too, by which GTK knows what an icon file is. */
 static inline void
 gui_test_init (int *argc, char ***argv)
 {
+  static const char *const folders[] = { "HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
+                                         "XDG_STATE_HOME" };
+  g_autofree char *tmp = g_dir_make_tmp ("ox-gui-test-XXXXXX", NULL);
+  g_assert_nonnull (tmp);
+  for (guint i = 0; i < G_N_ELEMENTS (folders); i++)
+    g_setenv (folders[i], tmp, TRUE);
   g_setenv ("GTK_A11Y", "test", FALSE);
   g_setenv ("GSK_RENDERER", "cairo", FALSE);
   g_setenv ("GDK_DISABLE", "vulkan", FALSE);
   g_setenv ("GDK_DEBUG", "no-portals", FALSE);
   g_setenv ("GTK_IM_MODULE", "none", FALSE);
   g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
-  g_test_init (argc, argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
+  g_test_init (argc, argv, NULL);
   if (!gtk_init_check ()) {
     g_print ("1..0 # SKIP no display\n");
     exit (77);

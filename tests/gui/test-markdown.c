@@ -88,7 +88,8 @@ test_prose (void)
 static void
 test_direction (void)
 {
-  g_autoptr (GPtrArray) blocks = ox_markdown_parse ("hello\n\nשלום hello\n\n123\n\n**مرحبا**", -1 + sizeof "hello\n\nשלום hello\n\n123\n\n**مرحبا**");
+  g_autoptr (GPtrArray) blocks = ox_markdown_parse ("hello\n\nשלום hello\n\n123\n\n**مرحبا**",
+                                                    -1 + sizeof "hello\n\nשלום hello\n\n123\n\n**مرحبا**");
   const GtkTextDirection expected[] = { GTK_TEXT_DIR_LTR, GTK_TEXT_DIR_RTL, GTK_TEXT_DIR_NONE, GTK_TEXT_DIR_RTL };
   g_assert_cmpuint (blocks->len, ==, G_N_ELEMENTS (expected));
   for (guint i = 0; i < blocks->len; i++)
@@ -108,8 +109,9 @@ test_plain (void)
 static void
 test_split (void)
 {
-  static const char text[] = "# Title\n\nOne *two*\nthree.\n\n- a\n\n- b\n\n  c\n\nfour\n\n```c\nint x;\n\nint y;\n```\n\n"
-                             "1. x\n2. y\n\n   > q\n\n> quote\n\n|a|b|\n|-|-|\n|1|2|\n\nfive\n\n~~~\n```\n\n~~~\nsix\n\nend\n";
+  static const char text[] =
+    "# Title\n\nOne *two*\nthree.\n\n- a\n\n- b\n\n  c\n\nfour\n\n```c\nint x;\n\nint y;\n```\n\n"
+    "1. x\n2. y\n\n   > q\n\n> quote\n\n|a|b|\n|-|-|\n|1|2|\n\nfive\n\n~~~\n```\n\n~~~\nsix\n\nend\n";
   guint n_splits = 0;
 
   for (gsize length = 1; length < sizeof text; length++) {

@@ -329,14 +329,11 @@ typedef struct {
 } ScrollTest;
 
 static void
-scroll_add (ScrollTest *test, int height, gboolean above)
+scroll_add (ScrollTest *test, int height)
 {
   GtkWidget *widget = gtk_drawing_area_new ();
   gtk_widget_set_size_request (widget, 100, height);
-  if (above)
-    gtk_box_prepend (GTK_BOX (test->box), widget);
-  else
-    gtk_box_append (GTK_BOX (test->box), widget);
+  gtk_box_append (GTK_BOX (test->box), widget);
   double upper = gtk_adjustment_get_upper (test->adjustment);
   gui_test_wait (gtk_adjustment_get_upper (test->adjustment) != upper, 5);
 }
@@ -361,7 +358,7 @@ scroll_set_up (ScrollTest *test, gconstpointer data)
   gtk_window_present (test->window);
   gui_test_wait (gtk_adjustment_get_page_size (test->adjustment) > 0, 5);
   for (guint i = 0; i < 4; i++)
-    scroll_add (test, 400, FALSE);
+    scroll_add (test, 400);
 }
 
 static void
@@ -381,7 +378,7 @@ test_scroll_follows (ScrollTest *test, gconstpointer data)
   /* Whoever scrolls up stays where he is, whatever comes. */
   gtk_adjustment_set_value (test->adjustment, 300);
   g_assert_false (ox_scroll_follow_get_following (test->follow));
-  scroll_add (test, 500, FALSE);
+  scroll_add (test, 500);
   g_assert_cmpfloat (gtk_adjustment_get_value (test->adjustment), ==, 300);
 
   /* Back at the end, or by the button, the view follows again. */
@@ -391,24 +388,8 @@ test_scroll_follows (ScrollTest *test, gconstpointer data)
   ox_scroll_follow_jump (test->follow);
   g_assert_true (ox_scroll_follow_get_following (test->follow));
   g_assert_cmpfloat (gtk_adjustment_get_value (test->adjustment), ==, bottom (test));
-  scroll_add (test, 200, FALSE);
+  scroll_add (test, 200);
   g_assert_cmpfloat (gtk_adjustment_get_value (test->adjustment), ==, bottom (test));
-}
-
-/* What is read does not move when older messages come in above. */
-static void
-test_scroll_anchor (ScrollTest *test, gconstpointer data)
-{
-  gtk_adjustment_set_value (test->adjustment, 100);
-  ox_scroll_follow_set_growing_above (test->follow, TRUE);
-  scroll_add (test, 700, TRUE);
-  g_assert_cmpfloat (gtk_adjustment_get_value (test->adjustment), ==, 800);
-  scroll_add (test, 50, TRUE);
-  g_assert_cmpfloat (gtk_adjustment_get_value (test->adjustment), ==, 850);
-  ox_scroll_follow_set_growing_above (test->follow, FALSE);
-  scroll_add (test, 300, FALSE);
-  g_assert_cmpfloat (gtk_adjustment_get_value (test->adjustment), ==, 850);
-  g_assert_false (ox_scroll_follow_get_following (test->follow));
 }
 
 /* Content that gets shorter is not a person who scrolls. */
@@ -446,7 +427,6 @@ main (int argc, char *argv[])
   g_test_add_func ("/markdown-view/long", test_markdown_long);
   g_test_add_func ("/code", test_code);
   SCROLL ("follows", test_scroll_follows);
-  SCROLL ("anchor", test_scroll_anchor);
   SCROLL ("shrinks", test_scroll_shrinks);
   return g_test_run ();
 }
