@@ -36,6 +36,7 @@ static const Scene scenes[] = {
   { "error", OX_SCENE_FAILING, "Übersetzung Mietvertrag", TRUE, FALSE },
   { "chooser", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
   { "rtl-chat", OX_SCENE_ANSWER, "מתכון לחלה", FALSE, FALSE },
+  { "undo", OX_SCENE_ANSWER, "Letter to the water board", FALSE, FALSE },
   { "narrow-home", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
   { "models", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
   { "preferences", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
@@ -200,6 +201,11 @@ stage (Play *play)
     ox_chat_view_send (chat, ox_scene_streaming_question);
   else if (scene->send)
     ox_chat_view_send (chat, ox_scene_long_question);
+  if (g_str_equal (scene->name, "undo")) {
+    GListModel *conversations = G_LIST_MODEL (ox_application_get_conversations (play->application));
+    g_autoptr (OxConversation) first = g_list_model_get_item (conversations, 0);
+    ox_window_delete_conversation (play->window, first);
+  }
   if (g_str_equal (scene->name, "prefill"))
     ox_composer_set_text (ox_chat_view_get_composer (chat), "And keep the tone friendly");
   if (g_str_equal (scene->name, "narrow-home"))

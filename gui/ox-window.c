@@ -249,25 +249,35 @@ folder_action (GtkWidget *widget, const char *name, GVariant *parameter)
   gtk_file_dialog_select_folder (dialog, GTK_WINDOW (widget), NULL, folder_done_cb, g_object_ref (widget));
 }
 
+/* A folder is as good as a file; anything else is not for us. */
+static void
+dropped_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (OxWindow) self = user_data;
+  g_autoptr (GFileInfo) info = g_file_query_info_finish (G_FILE (source), result, NULL);
+  OxModelLibrary *library = ox_application_get_library (self->application);
+
+  if (info != NULL && g_file_info_get_file_type (info) == G_FILE_TYPE_DIRECTORY && library != NULL)
+    ox_model_library_add (library, G_FILE (source));
+  else
+    ox_chat_view_add_toast (self->chat_view, adw_toast_new (_ ("Only model files (.gguf) can be dropped here")));
+}
+
 static gboolean
 drop_cb (GtkDropTarget *target, const GValue *value, double x, double y, gpointer user_data)
 {
   OxWindow *self = user_data;
-  GdkFileList *list = g_value_get_boxed (value);
-  g_autoptr (GSList) files = gdk_file_list_get_files (list);
-  gboolean any = FALSE;
+  g_autoptr (GSList) files = gdk_file_list_get_files (g_value_get_boxed (value));
 
   for (GSList *l = files; l != NULL; l = l->next) {
     g_autofree char *name = g_file_get_basename (l->data);
-    gboolean folder = g_file_query_file_type (l->data, G_FILE_QUERY_INFO_NONE, NULL) == G_FILE_TYPE_DIRECTORY;
-    if (folder || (name != NULL && g_str_has_suffix (name, ".gguf"))) {
+    if (name != NULL && g_str_has_suffix (name, ".gguf"))
       ox_model_library_add (ox_application_get_library (self->application), l->data);
-      any = TRUE;
-    }
+    else
+      g_file_query_info_async (l->data, G_FILE_ATTRIBUTE_STANDARD_TYPE, G_FILE_QUERY_INFO_NONE, G_PRIORITY_DEFAULT,
+                               NULL, dropped_cb, g_object_ref (self));
   }
-  if (!any)
-    ox_chat_view_add_toast (self->chat_view, adw_toast_new (_ ("Only model files (.gguf) can be dropped here")));
-  return any;
+  return TRUE;
 }
 
 static void
