@@ -43,4 +43,4 @@ void ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, con
 void ox_model_read_sampling (const char *path, const OxConfig *config, OxSampling *sampling);
 
 /* The ids that @chat takes, ready for an answer; NULL with an error. Free with g_array_unref(). */
-GArray *ox_model_encode_chat (OxModel *model, const OxChat *chat, GError **error);
+GArray *ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error);

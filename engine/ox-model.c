@@ -170,9 +170,9 @@ ox_model_get_default_sampling (OxModel *model, OxSampling *sampling)
 
 /* A base model sees the texts themselves, one after the other, and continues the last. */
 static GArray *
-encode_plain (OxModel *model, const OxChat *chat)
+encode_plain (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error)
 {
-  GArray *ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_autoptr (GString) text = g_string_new (NULL);
   gint64 bos = ox_tokenizer_get_bos (model->tokenizer);
 
@@ -188,32 +188,34 @@ encode_plain (OxModel *model, const OxChat *chat)
     guint32 id = (guint32) bos;
     g_array_append_val (ids, id);
   }
-  ox_tokenizer_encode (model->tokenizer, text->str, text->len, FALSE, ids);
-  return ids;
+  if (!ox_tokenizer_encode_text (model->tokenizer, text->str, text->len, FALSE, ids, cancellable, error))
+    return NULL;
+  return g_steal_pointer (&ids);
 }
 
 GArray *
-ox_model_encode_chat (OxModel *model, const OxChat *chat, GError **error)
+ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error)
 {
   guint n = ox_chat_get_length (chat);
   gboolean continues = n > 0 && ox_chat_get_role (chat, n - 1) == OX_ROLE_ASSISTANT;
   g_autoptr (OxPrompt) prompt = NULL;
-  GArray *ids;
+  g_autoptr (GArray) ids = NULL;
 
   if (model->chat_format == NULL)
-    return encode_plain (model, chat);
+    return encode_plain (model, chat, cancellable, error);
   prompt = ox_chat_format_render (model->chat_format, chat, model->tokenizer, !continues, continues, error);
   if (prompt == NULL)
     return NULL;
   ids = g_array_new (FALSE, FALSE, sizeof (guint32));
-  ox_prompt_encode (prompt, model->tokenizer, ids);
-  return ids;
+  if (!ox_prompt_encode (prompt, model->tokenizer, ids, cancellable, error))
+    return NULL;
+  return g_steal_pointer (&ids);
 }
 
 gboolean
 ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GError **error)
 {
-  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, error);
+  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, NULL, error);
 
   if (ids == NULL)
     return FALSE;

@@ -5,6 +5,8 @@
 #include "ox-session-private.h"
 #include "text/ox-sampler.h"
 
+#include <string.h>
+
 struct _OxSession {
   OxModel *model;
   OxOps *ops;
@@ -164,6 +166,19 @@ seconds_since (gint64 start)
 }
 
 static void
+replace_nuls (GString *text)
+{
+  g_autoptr (GString) whole = g_string_sized_new (text->len);
+
+  for (gsize i = 0; i < text->len; i++)
+    if (text->str[i] == '\0')
+      g_string_append (whole, "\357\277\275");
+    else
+      g_string_append_c (whole, text->str[i]);
+  g_string_assign (text, whole->str);
+}
+
+static void
 emit_text (Answer *answer, GString *text)
 {
   OxStatistics *statistics = &answer->event.statistics;
@@ -171,11 +186,8 @@ emit_text (Answer *answer, GString *text)
   if (text->len == 0)
     return;
   /* A string for the callback ends at a NUL, which a model may well write. */
-  for (gsize i = 0; i < text->len; i++)
-    if (text->str[i] == '\0') {
-      g_string_erase (text, i, 1);
-      g_string_insert (text, i, "\357\277\275");
-    }
+  if (memchr (text->str, '\0', text->len) != NULL)
+    replace_nuls (text);
   if (statistics->first_token_seconds == 0)
     statistics->first_token_seconds = seconds_since (answer->start);
   answer->event.text = text->str;
@@ -299,37 +311,34 @@ run (Answer *answer, const GArray *ids, const OxSampling *sampling, GError **err
   return decode (answer, sampler, sampling->max_tokens, error);
 }
 
-/* Takes @ids, which is NULL when the prompt could not be made; @error is set then. */
+/* Takes @ids and @local_error: one of them is NULL. */
 static gboolean
 answer_ids (OxSession *session,
             GArray *ids,
+            GError *local_error,
+            gint64 start,
             const OxSampling *sampling,
             OxEventFunc on_event,
             gpointer user_data,
             GCancellable *cancellable,
             GError **error)
 {
-  Answer answer = { .session = session,
-                    .on_event = on_event,
-                    .user_data = user_data,
-                    .cancellable = cancellable,
-                    .start = ox_clock_now () };
-  g_autoptr (GError) local_error = NULL;
+  Answer answer = {
+    .session = session, .on_event = on_event, .user_data = user_data, .cancellable = cancellable, .start = start
+  };
   gboolean ok = FALSE;
 
   answer.event.statistics.context_length = session->state->options.context_length;
   if (ids != NULL) {
     ok = run (&answer, ids, sampling, &local_error);
-    if (!ok)
-      answer.event.reason =
-        g_error_matches (local_error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ? OX_END_CANCELLED : OX_END_ERROR;
     g_array_unref (ids);
-  } else {
-    answer.event.reason = OX_END_ERROR;
   }
+  if (!ok)
+    answer.event.reason =
+      g_error_matches (local_error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ? OX_END_CANCELLED : OX_END_ERROR;
   emit (&answer, OX_EVENT_END);
   if (local_error != NULL)
-    g_propagate_error (error, g_steal_pointer (&local_error));
+    g_propagate_error (error, local_error);
   return ok;
 }
 
@@ -342,8 +351,11 @@ ox_session_generate (OxSession *session,
                      GCancellable *cancellable,
                      GError **error)
 {
-  return answer_ids (session, ox_model_encode_chat (session->model, chat, error), sampling, on_event, user_data,
-                     cancellable, error);
+  gint64 start = ox_clock_now ();
+  GError *local_error = NULL;
+  GArray *ids = ox_model_encode_chat (session->model, chat, cancellable, &local_error);
+
+  return answer_ids (session, ids, local_error, start, sampling, on_event, user_data, cancellable, error);
 }
 
 gboolean
@@ -358,13 +370,16 @@ ox_session_complete (OxSession *session,
   OxTokenizer *tokenizer = session->model->tokenizer;
   GArray *ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   gint64 bos = ox_tokenizer_get_bos (tokenizer);
+  gint64 start = ox_clock_now ();
+  GError *local_error = NULL;
 
   if (ox_tokenizer_get_add_bos (tokenizer) && bos >= 0) {
     guint32 id = (guint32) bos;
     g_array_append_val (ids, id);
   }
-  ox_tokenizer_encode (tokenizer, text, -1, TRUE, ids);
-  return answer_ids (session, ids, sampling, on_event, user_data, cancellable, error);
+  if (!ox_tokenizer_encode_text (tokenizer, text, strlen (text), TRUE, ids, cancellable, &local_error))
+    g_clear_pointer (&ids, g_array_unref);
+  return answer_ids (session, ids, local_error, start, sampling, on_event, user_data, cancellable, error);
 }
 
 double

@@ -4,8 +4,11 @@
  */
 #include "ox-cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <string.h>
+#include <unistd.h>
 
 static const OxCliCommand commands[] = {
   { "chat", "talk with a model; the conversation goes on until the end of input", ox_cli_chat },
@@ -48,16 +51,23 @@ print_help (FILE *stream)
          stream);
 }
 
-int
-main (int argc, char **argv)
+/* A program can be started with its standard streams closed. The next file that it opens would get their numbers, and be read as the
+ * prompt or written to. So they are opened: for reading, where input is empty and output fails. */
+static void
+open_standard_streams (void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl (fd, F_GETFD) < 0 && errno == EBADF && open ("/dev/null", O_RDONLY) != fd)
+      _exit (OX_CLI_FAILED);
+}
+
+static int
+run (int argc, char **argv)
 {
   g_autoptr (GCancellable) cancellable = g_cancellable_new ();
   OxCli cli = { .cancellable = cancellable };
   int exit_code = OX_CLI_USAGE;
 
-  setlocale (LC_ALL, "");
-  /* Numbers are written and read with a point, wherever this runs. */
-  setlocale (LC_NUMERIC, "C");
   if (argc < 2) {
     print_help (stderr);
     return OX_CLI_USAGE;
@@ -79,4 +89,22 @@ main (int argc, char **argv)
       return exit_code;
     }
   return ox_cli_usage (&cli, "there is no command “%s”", argv[1]);
+}
+
+int
+main (int argc, char **argv)
+{
+  int exit_code;
+
+  open_standard_streams ();
+  setlocale (LC_ALL, "");
+  /* Numbers are written and read with a point, wherever this runs. */
+  setlocale (LC_NUMERIC, "C");
+  exit_code = run (argc, argv);
+  /* What no subcommand has written with an eye on errors: help, version. */
+  if (fflush (stdout) != 0 && exit_code == OX_CLI_OK) {
+    fprintf (stderr, "oxinfer-cli: cannot write to standard output: %s\n", g_strerror (errno));
+    return OX_CLI_FAILED;
+  }
+  return exit_code;
 }

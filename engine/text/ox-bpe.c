@@ -10,10 +10,15 @@
 
 #include <string.h>
 
+#include "io/ox-memory.h"
 #include "text/ox-utf8.h"
 
 #define SHORT_PIECE 48
 #define NO_RANK G_MAXUINT32
+/* The table is at most three quarters empty, and twice there while it grows. */
+#define MEMORY_PER_MERGE (6 * sizeof (Merge))
+/* Pairs taken out of the heap between two looks at the cancellable. */
+#define PAIRS_PER_LOOK 4096
 
 typedef struct {
   guint32 left, right;
@@ -48,11 +53,14 @@ new_table (gsize capacity)
 }
 
 OxBpe *
-ox_bpe_new (const OxVocab *vocab, const OxBpeOptions *options, gsize n_merges)
+ox_bpe_new (const OxVocab *vocab, const OxBpeOptions *options, gsize n_merges, GError **error)
 {
-  OxBpe *bpe = g_new0 (OxBpe, 1);
+  OxBpe *bpe;
   gsize capacity = 64;
 
+  if (!ox_memory_check ((guint64) n_merges * MEMORY_PER_MERGE, "the tokenizer", error))
+    return NULL;
+  bpe = g_new0 (OxBpe, 1);
   bpe->vocab = vocab;
   bpe->options = *options;
   while (capacity < (gsize) (1 << 24) && capacity - capacity / 4 < n_merges)
@@ -308,7 +316,7 @@ make_pair (const OxBpe *bpe, const guint32 *symbols, guint32 at, guint32 next, P
 }
 
 static gsize
-merge_long (const OxBpe *bpe, guint32 *symbols, gsize n)
+merge_long (const OxBpe *bpe, guint32 *symbols, gsize n, GCancellable *cancellable)
 {
   g_autofree Link *links = g_new (Link, n);
   /* Every merge takes one pair out and puts at most two in: room for n first pairs and one more for each merge. */
@@ -316,6 +324,7 @@ merge_long (const OxBpe *bpe, guint32 *symbols, gsize n)
   Heap heap = { pairs, 0 };
   Pair pair;
   gsize left = 0;
+  guint looks = 0;
 
   for (gsize i = 0; i < n; i++) {
     links[i].previous = i > 0 ? (guint32) (i - 1) : OX_NO_TOKEN;
@@ -330,6 +339,8 @@ merge_long (const OxBpe *bpe, guint32 *symbols, gsize n)
     Pair top = heap_pop (&heap);
     guint32 at = (guint32) top.key, next = links[at].next;
 
+    if (++looks % PAIRS_PER_LOOK == 0 && g_cancellable_is_cancelled (cancellable))
+      break;
     if (symbols[at] != top.left || next == OX_NO_TOKEN || symbols[next] != top.right)
       continue;
     symbols[at] = top.result;
@@ -350,7 +361,7 @@ merge_long (const OxBpe *bpe, guint32 *symbols, gsize n)
 }
 
 void
-ox_bpe_encode (OxBpe *bpe, const char *text, gsize n, GArray *ids)
+ox_bpe_encode (OxBpe *bpe, const char *text, gsize n, GCancellable *cancellable, GArray *ids)
 {
   guint begin = ids->len;
   guint32 *symbols;
@@ -368,6 +379,6 @@ ox_bpe_encode (OxBpe *bpe, const char *text, gsize n, GArray *ids)
   g_array_set_size (ids, (guint) (begin + n));
   symbols = &g_array_index (ids, guint32, begin);
   n = first_symbols (bpe, text, n, symbols);
-  n = n <= SHORT_PIECE ? merge_short (bpe, symbols, n) : merge_long (bpe, symbols, n);
+  n = n <= SHORT_PIECE ? merge_short (bpe, symbols, n) : merge_long (bpe, symbols, n, cancellable);
   g_array_set_size (ids, (guint) (begin + n));
 }

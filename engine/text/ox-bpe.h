@@ -16,8 +16,8 @@ typedef struct {
   guint32 unk;            /* or OX_NO_TOKEN: characters without a token are left out */
 } OxBpeOptions;
 
-/* @vocab is borrowed and has to be indexed. @n_merges is a hint. */
-OxBpe *ox_bpe_new (const OxVocab *vocab, const OxBpeOptions *options, gsize n_merges);
+/* @vocab is borrowed and has to be indexed. @n_merges is a hint. NULL with OX_ERROR_NO_MEMORY when there is not enough for so many. */
+OxBpe *ox_bpe_new (const OxVocab *vocab, const OxBpeOptions *options, gsize n_merges, GError **error);
 void ox_bpe_free (OxBpe *bpe);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxBpe, ox_bpe_free)
 
@@ -27,7 +27,8 @@ void ox_bpe_add_merge (OxBpe *bpe, guint32 left, guint32 right, guint32 result, 
 /* After all merges: what is needed to cut text where no merge can reach across. */
 void ox_bpe_finish (OxBpe *bpe);
 
-/* Appends the ids of @n bytes of valid UTF-8 to @ids. O(n log n), whatever the text. */
-void ox_bpe_encode (OxBpe *bpe, const char *text, gsize n, GArray *ids);
+/* Appends the ids of @n bytes of valid UTF-8 to @ids. O(n log n), whatever the text. When @cancellable is cancelled the ids are those
+ * of a text that was not looked at to its end. */
+void ox_bpe_encode (OxBpe *bpe, const char *text, gsize n, GCancellable *cancellable, GArray *ids);
 /* Length of the longest head of @text that can be encoded by itself: no token reaches across its end. */
 gsize ox_bpe_find_cut (const OxBpe *bpe, const char *text, gsize n);

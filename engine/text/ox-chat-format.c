@@ -70,8 +70,9 @@ ox_prompt_to_text (const OxPrompt *prompt)
 
 /* The whole prompt is encoded as one text, as the reference does: what a piece begins with may join the end of the one before.
  * Only control tokens are kept to their pieces. */
-void
-ox_prompt_encode (const OxPrompt *prompt, OxTokenizer *tokenizer, GArray *ids)
+gboolean
+ox_prompt_encode (
+  const OxPrompt *prompt, OxTokenizer *tokenizer, GArray *ids, GCancellable *cancellable, GError **error)
 {
   g_autofree char *text = ox_prompt_to_text (prompt);
   g_autoptr (GArray) ranges = g_array_new (FALSE, FALSE, sizeof (OxTextRange));
@@ -87,13 +88,16 @@ ox_prompt_encode (const OxPrompt *prompt, OxTokenizer *tokenizer, GArray *ids)
     if (piece->is_control)
       g_array_append_val (ranges, range);
   }
-  ox_tokenizer_encode_ranges (tokenizer, text, at, (const OxTextRange *) (gpointer) ranges->data, ranges->len, ids);
+  if (!ox_tokenizer_encode_ranges (tokenizer, text, at, (const OxTextRange *) (gpointer) ranges->data, ranges->len, ids,
+                                   cancellable, error))
+    return FALSE;
   if (ox_tokenizer_get_add_bos (tokenizer) &&
       (ids->len == begin || g_array_index (ids, guint32, begin) != (guint32) bos)) {
     guint32 id = (guint32) bos;
 
     g_array_insert_val (ids, begin, id);
   }
+  return TRUE;
 }
 
 static void

@@ -22,7 +22,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxPrompt, ox_prompt_free)
 /* All pieces joined: what the reference's template prints. */
 char *ox_prompt_to_text (const OxPrompt *prompt);
 /* Token ids. BOS comes from the template text, or is put first when the tokenizer wants it and the template has none. */
-void ox_prompt_encode (const OxPrompt *prompt, OxTokenizer *tokenizer, GArray *ids);
+gboolean ox_prompt_encode (
+  const OxPrompt *prompt, OxTokenizer *tokenizer, GArray *ids, GCancellable *cancellable, GError **error);
 
 typedef struct _OxChatFormat OxChatFormat;
 

@@ -8,9 +8,14 @@
  */
 #include "text/ox-sampler.h"
 
+#include "io/ox-memory.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Bytes for each id: how often it was seen, its flags, and twice a candidate, for growing. */
+#define MEMORY_PER_ID (5 + 2 * sizeof (OxCandidate))
 
 enum {
   IS_SUPPRESSED = 1,
@@ -109,7 +114,7 @@ ox_sampler_new (const OxSampling *sampling, guint vocab_size, const guint32 *sup
   OxSampler *sampler;
   guint64 seed = sampling->seed;
 
-  if (!check_sampling (sampling, error))
+  if (!check_sampling (sampling, error) || !ox_memory_check ((guint64) vocab_size * MEMORY_PER_ID, "sampling", error))
     return NULL;
   sampler = g_new0 (OxSampler, 1);
   sampler->temperature = decimal (sampling->temperature);

@@ -101,7 +101,9 @@ read_vocab (Reader *reader, gboolean byte_level, GError **error)
       return damaged (reader, KEY_TYPES, error, "is not an array of %" G_GSIZE_FORMAT " integers, one for each token",
                       n);
   }
-  tokenizer->vocab = ox_vocab_new ((guint) n, byte_level);
+  tokenizer->vocab = ox_vocab_new ((guint) n, byte_level, error);
+  if (!tokenizer->vocab)
+    return FALSE;
   for (gsize i = 0; i < n; i++) {
     gsize len = 0;
     const char *name = ox_gguf_get_array_string (reader->gguf, KEY_TOKENS, i, &len);
@@ -220,7 +222,9 @@ read_scores (Reader *reader, GError **error)
   if (ox_gguf_get_uint (reader->gguf, "tokenizer.ggml.unknown_token_id", &unk) &&
       ox_vocab_has (vocab, (guint32) MIN (unk, OX_NO_TOKEN)))
     options.unk = (guint32) unk;
-  tokenizer->bpe = ox_bpe_new (vocab, &options, n * 2);
+  tokenizer->bpe = ox_bpe_new (vocab, &options, n * 2, error);
+  if (!tokenizer->bpe)
+    return FALSE;
   for (gsize i = 0; i < n; i++) {
     if (i % 4096 == 0 && g_cancellable_set_error_if_cancelled (reader->cancellable, error))
       return FALSE;
@@ -242,7 +246,9 @@ read_merges (Reader *reader, gboolean ignore_merges, GError **error)
   OxBpeOptions options = { FALSE, FALSE, ignore_merges, OX_NO_TOKEN };
   g_autoptr (GByteArray) bytes = g_byte_array_new ();
 
-  tokenizer->bpe = ox_bpe_new (vocab, &options, n);
+  tokenizer->bpe = ox_bpe_new (vocab, &options, n, error);
+  if (!tokenizer->bpe)
+    return FALSE;
   for (gsize i = 0; i < n; i++) {
     gsize len = 0, left_len;
     const char *merge = ox_gguf_get_array_string (reader->gguf, KEY_MERGES, i, &len), *space;

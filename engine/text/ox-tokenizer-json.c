@@ -218,7 +218,9 @@ read_vocab (Reader *reader, GError **error)
 
   if (!count_ids (reader, &n_tokens, error))
     return FALSE;
-  vocab = reader->tokenizer->vocab = ox_vocab_new (n_tokens, reader->byte_level);
+  vocab = reader->tokenizer->vocab = ox_vocab_new (n_tokens, reader->byte_level, error);
+  if (!vocab)
+    return FALSE;
   yyjson_arr_foreach (reader->added, i, max, entry)
   {
     if (!g_hash_table_insert (by_content, (gpointer) yyjson_get_str (yyjson_obj_get (entry, "content")), entry)) {
@@ -349,7 +351,9 @@ read_merges (Reader *reader, GError **error)
       return fail (reader, OX_ERROR_DAMAGED, error, "model.unk_token is not in the vocabulary");
     options.unk = (guint32) id;
   }
-  tokenizer->bpe = ox_bpe_new (vocab, &options, yyjson_arr_size (reader->merges));
+  tokenizer->bpe = ox_bpe_new (vocab, &options, yyjson_arr_size (reader->merges), error);
+  if (!tokenizer->bpe)
+    return FALSE;
   yyjson_arr_foreach (reader->merges, i, max, merge)
   {
     const char *parts[2];

@@ -36,6 +36,13 @@ gboolean ox_tokenizer_read_companions (OxTokenizer *tokenizer, const char *json_
 /* Added tokens by their flags in the vocabulary: see the definition. */
 gboolean ox_token_name_is_control (const char *name);
 
-/* As ox_tokenizer_encode(), with control tokens found only within @ranges of the text, which is encoded as one. */
-void ox_tokenizer_encode_ranges (
-  OxTokenizer *tokenizer, const char *text, gsize len, const OxTextRange *ranges, gsize n_ranges, GArray *ids);
+/* As ox_tokenizer_encode(), with control tokens found only within @ranges of the text, which is encoded as one and is valid UTF-8.
+ * FALSE when cancelled or when there is no memory for so long a text. */
+gboolean ox_tokenizer_encode_ranges (OxTokenizer *tokenizer,
+                                     const char *text,
+                                     gsize len,
+                                     const OxTextRange *ranges,
+                                     gsize n_ranges,
+                                     GArray *ids,
+                                     GCancellable *cancellable,
+                                     GError **error);

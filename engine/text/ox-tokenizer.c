@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "io/ox-memory.h"
 #include "text/ox-tokenizer-private.h"
 #include "text/ox-unicode.h"
 #include "text/ox-utf8.h"
@@ -143,11 +144,31 @@ ox_token_name_is_control (const char *name)
 
 /* ---- Encoding ---- */
 
+/* Bytes between two looks at the cancellable. */
+#define BYTES_PER_LOOK 16384
+/* What encoding takes at most for a byte of text: its id, its place in the list of symbols, its pairs. Arrays grow by halves. */
+#define MEMORY_PER_BYTE 72
+
 typedef struct {
   OxTokenizer *tokenizer;
   GArray *ids;
   CachedWord *cache; /* NULL: not used */
+  GCancellable *cancellable;
+  gsize unlooked; /* bytes since the last look */
+  gboolean stopped;
 } Encoder;
+
+/* Whether to go on, behind @len more bytes. */
+static gboolean
+running (Encoder *encoder, gsize len)
+{
+  encoder->unlooked += len;
+  if (encoder->unlooked >= BYTES_PER_LOOK) {
+    encoder->unlooked = 0;
+    encoder->stopped = encoder->stopped || g_cancellable_is_cancelled (encoder->cancellable);
+  }
+  return !encoder->stopped;
+}
 
 static void
 encode_piece (const char *piece, gsize len, gpointer user_data)
@@ -157,6 +178,8 @@ encode_piece (const char *piece, gsize len, gpointer user_data)
   guint begin = ids->len;
   CachedWord *word = NULL;
 
+  if (!running (encoder, len))
+    return;
   if (encoder->cache && len <= CACHE_MAX_BYTES && len > 0) {
     word = encoder->cache + ox_hash_bytes (piece, len) % CACHE_SLOTS;
     if (word->len == len && memcmp (word->bytes, piece, len) == 0) {
@@ -164,7 +187,7 @@ encode_piece (const char *piece, gsize len, gpointer user_data)
       return;
     }
   }
-  ox_bpe_encode (encoder->tokenizer->bpe, piece, len, ids);
+  ox_bpe_encode (encoder->tokenizer->bpe, piece, len, encoder->cancellable, ids);
   if (word && ids->len - begin <= CACHE_MAX_IDS) {
     word->len = (guint8) len;
     word->n_ids = (guint8) (ids->len - begin);
@@ -183,7 +206,7 @@ encode_stretch (Encoder *encoder, const char *text, gsize len)
     ox_pre_tokenizer_run (tokenizer->pre, text, len, encode_piece, encoder);
     return;
   }
-  for (gsize i = 0; i < len;) {
+  for (gsize i = 0; i < len && !encoder->stopped;) {
     gsize cut = ox_bpe_find_cut (tokenizer->bpe, text + i, len - i);
 
     encode_piece (text + i, cut, encoder);
@@ -228,11 +251,11 @@ encode_raw (Encoder *encoder, const char *text, gsize len)
     g_string_free (normal, TRUE);
 }
 
-void
-ox_tokenizer_encode_ranges (
-  OxTokenizer *tokenizer, const char *text, gsize len, const OxTextRange *ranges, gsize n_ranges, GArray *ids)
+/* Without a look at whether there is memory. */
+static void
+encode (Encoder *encoder, const char *text, gsize len, const OxTextRange *ranges, gsize n_ranges)
 {
-  Encoder encoder = { tokenizer, ids, NULL };
+  OxTokenizer *tokenizer = encoder->tokenizer;
   gsize begin, end, done = 0;
   const OxAddedToken *token;
   gboolean locked = len >= CACHE_MIN_TEXT && g_mutex_trylock (&tokenizer->cache_lock);
@@ -240,31 +263,80 @@ ox_tokenizer_encode_ranges (
   if (locked) {
     if (!tokenizer->cache)
       tokenizer->cache = g_new0 (OxWordCache, 1);
-    encoder.cache = tokenizer->cache->words;
+    encoder->cache = tokenizer->cache->words;
   }
-  while ((token = ox_added_tokens_search (tokenizer->added, text, len, done, ranges, n_ranges, &begin, &end))) {
-    encode_raw (&encoder, text + done, begin - done);
-    g_array_append_val (ids, token->id);
+  while (running (encoder, 0) &&
+         (token = ox_added_tokens_search (tokenizer->added, text, len, done, ranges, n_ranges, &begin, &end))) {
+    encode_raw (encoder, text + done, begin - done);
+    g_array_append_val (encoder->ids, token->id);
+    running (encoder, end - begin);
     done = end;
   }
-  encode_raw (&encoder, text + done, len - done);
+  encode_raw (encoder, text + done, len - done);
   if (locked)
     g_mutex_unlock (&tokenizer->cache_lock);
+}
+
+gboolean
+ox_tokenizer_encode_ranges (OxTokenizer *tokenizer,
+                            const char *text,
+                            gsize len,
+                            const OxTextRange *ranges,
+                            gsize n_ranges,
+                            GArray *ids,
+                            GCancellable *cancellable,
+                            GError **error)
+{
+  Encoder encoder = { .tokenizer = tokenizer, .ids = ids, .cancellable = cancellable };
+
+  /* Ids are counted in 32 bits. */
+  if (!ox_memory_check (len < G_MAXINT32 ? (guint64) len * MEMORY_PER_BYTE : G_MAXUINT64,
+                        "the text of the conversation", error))
+    return FALSE;
+  encode (&encoder, text, len, ranges, n_ranges);
+  return !g_cancellable_set_error_if_cancelled (cancellable, error);
+}
+
+/* NULL: @text is valid as it is. */
+static GString *
+repair (const char **text, gsize *len)
+{
+  GString *repaired = ox_utf8_repair (*text, *len);
+
+  if (repaired) {
+    *text = repaired->str;
+    *len = repaired->len;
+  }
+  return repaired;
+}
+
+gboolean
+ox_tokenizer_encode_text (OxTokenizer *tokenizer,
+                          const char *text,
+                          gsize len,
+                          gboolean parse_control,
+                          GArray *ids,
+                          GCancellable *cancellable,
+                          GError **error)
+{
+  GString *repaired = repair (&text, &len);
+  OxTextRange all = { 0, len };
+  gboolean ok = ox_tokenizer_encode_ranges (tokenizer, text, len, &all, parse_control ? 1 : 0, ids, cancellable, error);
+
+  if (repaired)
+    g_string_free (repaired, TRUE);
+  return ok;
 }
 
 void
 ox_tokenizer_encode (OxTokenizer *tokenizer, const char *text, gssize len, gboolean parse_control, GArray *ids)
 {
   gsize n = len < 0 ? strlen (text) : (gsize) len;
-  GString *repaired = ox_utf8_repair (text, n);
-  OxTextRange all;
+  GString *repaired = repair (&text, &n);
+  OxTextRange all = { 0, n };
+  Encoder encoder = { .tokenizer = tokenizer, .ids = ids };
 
-  if (repaired) {
-    text = repaired->str;
-    n = repaired->len;
-  }
-  all = (OxTextRange) { 0, n };
-  ox_tokenizer_encode_ranges (tokenizer, text, n, &all, parse_control ? 1 : 0, ids);
+  encode (&encoder, text, n, &all, parse_control ? 1 : 0);
   if (repaired)
     g_string_free (repaired, TRUE);
 }

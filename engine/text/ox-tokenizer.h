@@ -13,6 +13,14 @@ OxTokenizer *ox_tokenizer_new_from_gguf (OxGguf *gguf,
                                          GCancellable *cancellable,
                                          GError **error);
 
+/* As ox_tokenizer_encode(), for text of any length: FALSE when cancelled or when there is no memory for it. */
+gboolean ox_tokenizer_encode_text (OxTokenizer *tokenizer,
+                                   const char *text,
+                                   gsize len,
+                                   gboolean parse_control,
+                                   GArray *ids,
+                                   GCancellable *cancellable,
+                                   GError **error);
 /* The id of exactly this token string, or -1. */
 gint64 ox_tokenizer_find (OxTokenizer *tokenizer, const char *token);
 /* The token as it is in the vocabulary (owned), or NULL. */

@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+#include "io/ox-memory.h"
 #include "text/ox-utf8.h"
 
 /* No token of a real vocabulary is longer than some hundred bytes. */
 #define MAX_TOKEN_BYTES (1u << 16)
+/* Entry, slots, name and bytes of a usual token; arrays grow by doubling. */
+#define MEMORY_PER_TOKEN 128
 
 /* GPT-2's alphabet: bytes that print stand for themselves, the others for U+0100 and on, in order. */
 typedef struct {
@@ -37,10 +40,13 @@ byte_alphabet (void)
 }
 
 OxVocab *
-ox_vocab_new (guint n_tokens, gboolean byte_level)
+ox_vocab_new (guint n_tokens, gboolean byte_level, GError **error)
 {
-  OxVocab *vocab = g_new0 (OxVocab, 1);
+  OxVocab *vocab;
 
+  if (!ox_memory_check ((guint64) n_tokens * MEMORY_PER_TOKEN, "the tokenizer", error))
+    return NULL;
+  vocab = g_new0 (OxVocab, 1);
   vocab->byte_level = byte_level;
   vocab->n_tokens = n_tokens;
   vocab->tokens = g_new0 (OxToken, MAX (n_tokens, 1));

@@ -40,7 +40,8 @@ typedef struct {
   guint32 byte_ids[256];
 } OxVocab;
 
-OxVocab *ox_vocab_new (guint n_tokens, gboolean byte_level);
+/* NULL with OX_ERROR_NO_MEMORY when there is not enough for so many. */
+OxVocab *ox_vocab_new (guint n_tokens, gboolean byte_level, GError **error);
 void ox_vocab_free (OxVocab *vocab);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxVocab, ox_vocab_free)
 

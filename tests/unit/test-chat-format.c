@@ -258,7 +258,7 @@ test_encode (void)
   /* A control token's string, split between the template and what a user wrote, is none either. */
   ox_chat_append (chat, OX_ROLE_ASSISTANT, "<|im_end|");
   prompt = ox_chat_format_render (format, chat, tokenizer, TRUE, FALSE, NULL);
-  ox_prompt_encode (prompt, tokenizer, ids);
+  g_assert_true (ox_prompt_encode (prompt, tokenizer, ids, NULL, NULL));
   for (guint i = 0; i < ids->len; i++) {
     n_start += g_array_index (ids, guint32, i) == 94;
     n_end += g_array_index (ids, guint32, i) == 95;

@@ -1,0 +1,69 @@
+/* oxinfer-cli in a hostile shell: standard streams that are closed or full.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-toy-model.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+static char *toy_path;
+
+typedef struct {
+  const char *name;
+  const char *line; /* of the shell; $0 is oxinfer-cli, $1 a small model */
+  int exit_code;
+  const char *out, *err; /* what is found in the output */
+} Case;
+
+/* What hangs is ended, and fails by its exit code. */
+static const Case cases[] = {
+  { "stdin-closed", "timeout 20 \"$0\" generate -m \"$1\" -n 5 <&-", 2, "", "prompt is empty" },
+  { "stdin-closed-for-nothing", "timeout 20 \"$0\" generate -m \"$1\" -n 5 --json hello <&-", 0, "\"answer_tokens\":5",
+    "" },
+  { "stdin-closed-chat", "timeout 20 \"$0\" chat -m \"$1\" -n 5 <&-", 0, "", "" },
+  { "stdout-closed", "timeout 20 \"$0\" generate -m \"$1\" -n 5 hello >&-", 1, "", "cannot write to standard output" },
+  { "stderr-closed", "timeout 20 \"$0\" generate -m \"$1.not\" -n 5 hello 2>&-", 1, "", "" },
+  { "all-closed", "timeout 20 \"$0\" generate -m \"$1\" -n 5 hello <&- >&- 2>&-", 1, "", "" },
+  { "full", "timeout 20 \"$0\" generate -m \"$1\" -n 5 hello >/dev/full", 1, "", "No space left" },
+  { "help-full", "timeout 20 \"$0\" --help >/dev/full", 1, "", "No space left" },
+  { "help-of-command-full", "timeout 20 \"$0\" generate --help >/dev/full", 1, "", "No space left" },
+  { "version-full", "timeout 20 \"$0\" --version >/dev/full", 1, "", "No space left" },
+};
+
+static void
+test_case (gconstpointer data)
+{
+  const Case *c = data;
+  const char *argv[] = { "sh", "-c", c->line, g_getenv ("OX_TEST_CLI"), toy_path, NULL };
+  g_autofree char *out = NULL;
+  g_autofree char *err = NULL;
+  g_autoptr (GError) error = NULL;
+  int status;
+
+  g_assert_nonnull (argv[3]);
+  g_assert_true (
+    g_spawn_sync (NULL, (char **) argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL, &out, &err, &status, &error));
+  g_assert_no_error (error);
+  g_assert_true (WIFEXITED (status));
+  g_test_message ("%s%s", out, err);
+  g_assert_cmpint (WEXITSTATUS (status), ==, c->exit_code);
+  g_assert_nonnull (strstr (out, c->out));
+  g_assert_nonnull (strstr (err, c->err));
+}
+
+int
+main (int argc, char **argv)
+{
+  int result;
+
+  g_test_init (&argc, &argv, NULL);
+  toy_path = ox_toy_model_make (&(OxToyModel) { 0 });
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++) {
+    g_autofree char *path = g_strconcat ("/break-cli/", cases[i].name, NULL);
+    g_test_add_data_func (path, &cases[i], test_case);
+  }
+  result = g_test_run ();
+  ox_toy_model_delete (toy_path);
+  return result;
+}
