@@ -43,7 +43,7 @@ host_lacks () {
 
 # The package list without its comments, on one line.
 root_packages () {
-  sed 's/#.*//' tools/debian-packages.txt | tr -s ' \n' ' '
+  sed 's/#.*//' tools/debian-packages.txt | xargs
 }
 
 # Names the command that installs what the host lacks, where this release of the distribution has it new enough.
