@@ -37,6 +37,7 @@ struct _OxChatView {
   OxConversation *conversation;
   gboolean narrow;
   gboolean setting_draft;
+  gboolean send_when_ready; /* sent before the models were known */
 };
 
 G_DEFINE_FINAL_TYPE (OxChatView, ox_chat_view, ADW_TYPE_BIN)
@@ -120,14 +121,21 @@ update_model (OxChatView *self)
     placeholder = g_strdup_printf (_ ("Message %s"), name);
     ready = g_strdup_printf (_ ("%s is ready. It runs on this computer and needs no network."), name);
   } else {
-    placeholder = g_strdup (_ ("Choose a model first"));
-    ready = g_strdup (_ ("No model can be used at present. Choose or import one."));
+    gboolean looking = !ox_model_library_get_ready (self->library);
+    placeholder = g_strdup (looking ? _ ("Message") : _ ("Choose a model first"));
+    ready =
+      g_strdup (looking ? _ ("Looking for models") : _ ("No model can be used at present. Choose or import one."));
   }
   ox_composer_set_placeholder (self->composer, placeholder);
-  ox_composer_set_can_send (self->composer, entry != NULL);
+  ox_composer_set_can_send (self->composer, entry != NULL || !ox_model_library_get_ready (self->library));
   gtk_label_set_label (self->empty_label, ready);
   ox_model_chooser_set_entry (self->chooser, entry);
   update_banner (self, entry);
+
+  if (entry != NULL && self->send_when_ready) {
+    self->send_when_ready = FALSE;
+    ox_composer_activate (self->composer);
+  }
 }
 
 static void
@@ -500,6 +508,7 @@ ox_chat_view_set_conversation (OxChatView *self, OxConversation *conversation)
   if (self->conversation != NULL)
     g_signal_handlers_disconnect_by_data (self->conversation, self);
   ox_composer_unqueue (self->composer);
+  self->send_when_ready = FALSE;
   g_set_object (&self->conversation, conversation);
 
   show_draft (self, ox_conversation_get_draft (conversation));
@@ -528,8 +537,13 @@ void
 ox_chat_view_send (OxChatView *self, const char *text)
 {
   OxModelEntry *entry = get_entry (self);
-  if (entry == NULL || self->conversation == NULL)
+  if (self->conversation == NULL)
     return;
+  if (entry == NULL) {
+    /* In the first moments the models are still being looked for: the message stays and is sent then. */
+    self->send_when_ready = !ox_model_library_get_ready (self->library);
+    return;
+  }
   g_autofree char *stripped = g_strstrip (g_strdup (text));
   if (stripped[0] == '\0')
     return;

@@ -39,17 +39,6 @@ G_DEFINE_FINAL_TYPE (OxWindow, ox_window, ADW_TYPE_APPLICATION_WINDOW)
 
 /* Which page */
 
-static guint
-count_usable (GListModel *library)
-{
-  guint n = 0;
-  for (guint i = 0; i < g_list_model_get_n_items (library); i++) {
-    g_autoptr (OxModelEntry) entry = g_list_model_get_item (library, i);
-    n += ox_model_entry_get_usable (entry);
-  }
-  return n;
-}
-
 /* What the welcome page says of models that were found and cannot be used. */
 static char *
 dup_problem (GListModel *library)
@@ -70,7 +59,7 @@ update_page (OxWindow *self)
 {
   OxModelLibrary *library = ox_application_get_library (self->application);
   OxConversationList *conversations = ox_application_get_conversations (self->application);
-  gboolean usable = count_usable (G_LIST_MODEL (library)) > 0;
+  gboolean usable = ox_model_library_get_selected (library) != NULL;
   gboolean has_chats = g_list_model_get_n_items (G_LIST_MODEL (conversations)) > 0;
   const char *page = ox_window_get_page (self);
 
