@@ -24,7 +24,7 @@ gstreamer-audio-1.0 1.24
 json-glib-1.0 1.6
 yyjson 0.9
 libsoup-3.0 3.4
-sqlite3 3.37
+sqlite3 3.44
 md4c 0.5
 libsecret-1 0.20'
 ox_programs='cc meson ninja pkg-config msgfmt glib-compile-resources desktop-file-validate appstreamcli'
