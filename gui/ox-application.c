@@ -13,6 +13,7 @@
 #include "ox-window.h"
 
 #include <glib-unix.h>
+#include <glib-unix.h>
 #include <glib/gi18n.h>
 #include <gtksourceview/gtksource.h>
 
@@ -30,6 +31,7 @@ struct _OxApplication {
   OxModelLibrary *library;
   OxConversationList *conversations;
   GtkCssProvider *zoom_provider;
+  guint signal_ids[3];
 };
 
 G_DEFINE_FINAL_TYPE (OxApplication, ox_application, ADW_TYPE_APPLICATION)
@@ -163,6 +165,13 @@ opened_cb (GObject *source, GAsyncResult *result, gpointer user_data)
     g_message ("The library of conversations could not be opened: %s", error->message);
 }
 
+static gboolean
+signal_cb (gpointer user_data)
+{
+  g_action_group_activate_action (G_ACTION_GROUP (user_data), "quit", NULL);
+  return G_SOURCE_CONTINUE;
+}
+
 static void
 ox_application_startup (GApplication *application)
 {
@@ -175,6 +184,10 @@ ox_application_startup (GApplication *application)
   g_unix_signal_add (SIGINT, terminated_cb, self);
 
   g_action_map_add_action_entries (G_ACTION_MAP (self), actions, G_N_ELEMENTS (actions), self);
+  /* Whoever ends the app from outside, such as the end of a desktop session, loses nothing either. */
+  self->signal_ids[0] = g_unix_signal_add (SIGTERM, signal_cb, self);
+  self->signal_ids[1] = g_unix_signal_add (SIGINT, signal_cb, self);
+  self->signal_ids[2] = g_unix_signal_add (SIGHUP, signal_cb, self);
   for (guint i = 0; i < G_N_ELEMENTS (accels); i++)
     gtk_application_set_accels_for_action (GTK_APPLICATION (self), accels[i].action, accels[i].accels);
 
@@ -231,6 +244,8 @@ ox_application_shutdown (GApplication *application)
 {
   OxApplication *self = OX_APPLICATION (application);
 
+  for (guint i = 0; i < G_N_ELEMENTS (self->signal_ids); i++)
+    g_clear_handle_id (&self->signal_ids[i], g_source_remove);
   if (self->conversations != NULL) {
     ox_conversation_list_stop_all (self->conversations);
     ox_conversation_list_flush (self->conversations);

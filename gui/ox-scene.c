@@ -87,7 +87,7 @@ ox_scene_prepare_data (void)
   g_setenv ("XDG_DATA_HOME", folder, TRUE);
   g_setenv ("HF_HUB_CACHE", folder, TRUE);
   g_setenv ("OXINFER_MODELS", models, TRUE);
-  g_setenv ("GSETTINGS_BACKEND", "memory", TRUE);
+  g_setenv ("GSETTINGS_BACKEND", "memory", FALSE);
   if (scene->no_model)
     return;
 

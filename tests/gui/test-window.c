@@ -12,6 +12,7 @@
 #include "ox-preferences.h"
 #include "ox-scene-engine.h"
 #include "ox-shortcuts.h"
+#include "ox-sidebar-row.h"
 #include "ox-window.h"
 
 #include <glib/gstdio.h>
@@ -254,6 +255,81 @@ test_delete (Test *test)
   g_assert_cmpuint (g_list_model_get_n_items (conversations), ==, 1);
   g_assert_true (ox_chat_view_get_conversation (test->chat) == conversation);
   g_assert_cmpuint (ox_conversation_get_length (conversation), ==, 2);
+}
+
+static OxSidebarRow *
+find_row (GtkWidget *widget, OxConversation *conversation)
+{
+  if (OX_IS_SIDEBAR_ROW (widget) && ox_sidebar_row_get_conversation (OX_SIDEBAR_ROW (widget)) == conversation)
+    return OX_SIDEBAR_ROW (widget);
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child != NULL;
+       child = gtk_widget_get_next_sibling (child)) {
+    OxSidebarRow *row = find_row (child, conversation);
+    if (row != NULL)
+      return row;
+  }
+  return NULL;
+}
+
+/* The keys of a row of the library, and only those. */
+static void
+test_row (Test *test)
+{
+  GListModel *conversations = G_LIST_MODEL (ox_application_get_conversations (test->application));
+  g_autoptr (OxConversation) conversation = g_object_ref (ox_chat_view_get_conversation (test->chat));
+
+  send (test, "A question?");
+  gui_test_wait (!is_answering (test), 10);
+  gui_test_wait (find_row (GTK_WIDGET (test->window), conversation) != NULL, 10);
+  OxSidebarRow *row = find_row (GTK_WIDGET (test->window), conversation);
+
+  g_assert_false (ox_sidebar_row_handle_key (row, GDK_KEY_BackSpace, 0));
+  g_assert_false (ox_sidebar_row_handle_key (row, GDK_KEY_Delete, GDK_SHIFT_MASK));
+  g_assert_false (ox_sidebar_row_handle_key (row, GDK_KEY_w, GDK_CONTROL_MASK));
+
+  g_assert_true (ox_sidebar_row_handle_key (row, GDK_KEY_F2, 0));
+  GtkWidget *entry = gui_test_find (GTK_WIDGET (row), GTK_TYPE_ENTRY, NULL, NULL);
+  g_assert_nonnull (entry);
+  g_assert_cmpstr (gtk_editable_get_text (GTK_EDITABLE (entry)), ==, "A question?");
+  gtk_editable_set_text (GTK_EDITABLE (entry), "  Another title ");
+  g_signal_emit_by_name (entry, "activate");
+  g_assert_cmpstr (ox_conversation_get_title (conversation), ==, "Another title");
+  gui_test_run_for (300);
+  g_assert_null (gui_test_find (GTK_WIDGET (row), GTK_TYPE_ENTRY, NULL, NULL));
+
+  gtk_widget_activate_action (GTK_WIDGET (row), "row.pin", NULL);
+  g_assert_true (ox_conversation_get_pinned (conversation));
+  gui_test_run_for (100);
+  row = find_row (GTK_WIDGET (test->window), conversation);
+  g_assert_true (ox_sidebar_row_handle_key (row, GDK_KEY_Delete, 0));
+  g_assert_cmpuint (g_list_model_get_n_items (conversations), ==, 0);
+}
+
+/* Search shows what was found, or says that nothing was, and gives the list back. */
+static void
+test_search (Test *test)
+{
+  GListModel *conversations = G_LIST_MODEL (ox_application_get_conversations (test->application));
+  send (test, "Which owl is white?");
+  gui_test_wait (!is_answering (test), 10);
+  gtk_widget_activate_action (GTK_WIDGET (test->window), "win.new-chat", NULL);
+  send (test, "How tall is a birch?");
+  gui_test_wait (!is_answering (test), 10);
+  gui_test_run_for (300);
+
+  gtk_widget_activate_action (GTK_WIDGET (test->window), "win.search", NULL);
+  GtkWidget *entry = find (test, GTK_TYPE_SEARCH_ENTRY, NULL, NULL);
+  gtk_editable_set_text (GTK_EDITABLE (entry), "birch");
+  gui_test_wait (g_list_model_get_n_items (conversations) == 1, 10);
+  gtk_editable_set_text (GTK_EDITABLE (entry), "zebra");
+  gui_test_wait (g_list_model_get_n_items (conversations) == 0, 10);
+  GtkWidget *status = find (test, ADW_TYPE_STATUS_PAGE, "title", "No Chats Found");
+  gui_test_wait (gtk_widget_get_mapped (status), 10);
+  g_assert_cmpstr (ox_window_get_page (test->window), ==, "main");
+
+  GtkWidget *bar = find (test, GTK_TYPE_SEARCH_BAR, NULL, NULL);
+  gtk_search_bar_set_search_mode (GTK_SEARCH_BAR (bar), FALSE);
+  gui_test_wait (g_list_model_get_n_items (conversations) == 2, 10);
 }
 
 /* Long conversations */
@@ -541,6 +617,8 @@ static const Case cases[] = {
   { "/window/fail", test_fail, FALSE },
   { "/window/switch", test_switch, FALSE },
   { "/window/delete", test_delete, FALSE },
+  { "/window/row", test_row, FALSE },
+  { "/window/search", test_search, FALSE },
   { "/window/long", test_long, FALSE },
   { "/window/stream", test_stream, FALSE },
   { "/window/names", test_names, FALSE },
