@@ -83,7 +83,7 @@ need_root_tools () {
   [ ${#wanted[@]} -gt 0 ] || return 0
 
   if have apt-get && [ "$(id -u)" = 0 ]; then
-    say "Installing ${packages[*]}, which build the isolated Debian root"
+    say "Installing ${packages[*]}, needed for the isolated Debian root"
     { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${packages[@]}"; } >&2 \
       || die "apt-get could not install ${packages[*]}: is the network there? Running ./dev again is safe."
     return 0
