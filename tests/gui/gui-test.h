@@ -6,8 +6,24 @@
 
 #include <adwaita.h>
 #include <gtksourceview/gtksource.h>
+#include <ftw.h>
+#include <stdio.h>
 
 G_BEGIN_DECLS
+
+static char *gui_test_folder;
+
+static inline int
+gui_test_remove_cb (const char *path, const struct stat *info, int flag, struct FTW *ftw)
+{
+  return remove (path);
+}
+
+static inline void
+gui_test_remove_folder (void)
+{
+  nftw (gui_test_folder, gui_test_remove_cb, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 /* Starts GTK, with warnings fatal and folders of the test's own; the exit status 77 tells meson that there is no display.
  * G_TEST_OPTION_ISOLATE_DIRS would take away the system's data, too, by which GTK knows what an icon file is. */
@@ -16,10 +32,11 @@ gui_test_init (int *argc, char ***argv)
 {
   static const char *const folders[] = { "HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
                                          "XDG_STATE_HOME" };
-  g_autofree char *tmp = g_dir_make_tmp ("ox-gui-test-XXXXXX", NULL);
-  g_assert_nonnull (tmp);
+  gui_test_folder = g_dir_make_tmp ("ox-gui-test-XXXXXX", NULL);
+  g_assert_nonnull (gui_test_folder);
+  atexit (gui_test_remove_folder);
   for (guint i = 0; i < G_N_ELEMENTS (folders); i++)
-    g_setenv (folders[i], tmp, TRUE);
+    g_setenv (folders[i], gui_test_folder, TRUE);
   g_setenv ("GTK_A11Y", "test", FALSE);
   g_setenv ("GSK_RENDERER", "cairo", FALSE);
   g_setenv ("GDK_DISABLE", "vulkan", FALSE);
