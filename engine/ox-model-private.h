@@ -12,7 +12,7 @@ struct _OxModel {
   OxModelPlan *plan;
   OxConfig *config;
   OxWeights *weights;
-  OxTokenizer *tokenizer; /* NULL: loaded without one */
+  OxTokenizer *tokenizer;          /* NULL: loaded without one */
   const OxChatFormat *chat_format; /* NULL: a base model */
   GArray *stop_ids;                /* guint32 */
   OxSampling default_sampling;
@@ -27,12 +27,17 @@ struct _OxModel {
 };
 
 /* As ox_model_load(). Without tokenizer the model takes ids only, by ox_session_eval(): golden checkpoints have no text. */
-OxModel *ox_model_load_full (const char *path, const OxModelOptions *options, gboolean with_tokenizer, OxProgressFunc progress,
-                             gpointer user_data, GCancellable *cancellable, GError **error);
+OxModel *ox_model_load_full (const char *path,
+                             const OxModelOptions *options,
+                             gboolean with_tokenizer,
+                             OxProgressFunc progress,
+                             gpointer user_data,
+                             GCancellable *cancellable,
+                             GError **error);
 
 /* Plan and configuration from already opened weights. @config_out may be NULL. */
-OxModelPlan *ox_model_plan_weights (const char *path, OxWeights *weights, const OxConfig *config,
-                                    const OxModelOptions *options, GError **error);
+OxModelPlan *ox_model_plan_weights (
+  const char *path, OxWeights *weights, const OxConfig *config, const OxModelOptions *options, GError **error);
 /* The state options that @options and @config lead to. */
 void ox_model_state_options (const OxConfig *config, const OxModelOptions *options, OxStateOptions *state_options);
 OxPrecision ox_model_kernel_precision (const OxModelOptions *options);

@@ -36,7 +36,7 @@ typedef struct {
 static inline OxTensor
 ox_tensor_view (const OxTensor *t, guint row, guint rows)
 {
-  return (OxTensor){ t->data, t->row + row, rows, t->cols };
+  return (OxTensor) { t->data, t->row + row, rows, t->cols };
 }
 
 /* In which order a matrix's rows lie in the file. */
@@ -57,8 +57,13 @@ struct _OxOps {
   void (*free) (OxOps *ops);
 
   /* ---- Weights: loaded once, read by all ---- */
-  OxMatrix *(*matrix_load) (OxOps *ops, const OxTensorInfo *tensor, OxRowOrder order, guint head_dim, OxLoadFunc progress,
-                            gpointer user_data, GError **error);
+  OxMatrix *(*matrix_load) (OxOps *ops,
+                            const OxTensorInfo *tensor,
+                            OxRowOrder order,
+                            guint head_dim,
+                            OxLoadFunc progress,
+                            gpointer user_data,
+                            GError **error);
   void (*matrix_free) (OxOps *ops, OxMatrix *matrix);
   /* @add is added to every element: 1 for norms that multiply by 1 + w. */
   OxVector *(*vector_load) (OxOps *ops, const OxTensorInfo *tensor, float add, GError **error);

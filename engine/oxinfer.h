@@ -174,8 +174,12 @@ typedef struct _OxModel OxModel;
 
 /* OX_ERROR_NO_MEMORY when it does not fit in the memory that is free now (unless @options says to try anyway), or when memory really
  * runs out. */
-OxModel *ox_model_load (const char *path, const OxModelOptions *options, OxProgressFunc progress, gpointer user_data,
-                        GCancellable *cancellable, GError **error);
+OxModel *ox_model_load (const char *path,
+                        const OxModelOptions *options,
+                        OxProgressFunc progress,
+                        gpointer user_data,
+                        GCancellable *cancellable,
+                        GError **error);
 OxModel *ox_model_ref (OxModel *model);
 void ox_model_unref (OxModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxModel, ox_model_unref)
@@ -331,10 +335,20 @@ OxModel *ox_session_get_model (OxSession *session);
 /* Answers @chat, whose last message is normally the user's; when it is the assistant's, the answer continues it. The session
  * works out what it already holds, so the caller just passes the whole conversation, edited or not. @sampling NULL: the
  * model's own. FALSE with G_IO_ERROR_CANCELLED when stopped: text handed out so far stands. */
-gboolean ox_session_generate (OxSession *session, const OxChat *chat, const OxSampling *sampling, OxEventFunc on_event,
-                              gpointer user_data, GCancellable *cancellable, GError **error);
+gboolean ox_session_generate (OxSession *session,
+                              const OxChat *chat,
+                              const OxSampling *sampling,
+                              OxEventFunc on_event,
+                              gpointer user_data,
+                              GCancellable *cancellable,
+                              GError **error);
 /* Continues plain @text, without a chat format; control-token strings in it are parsed. */
-gboolean ox_session_complete (OxSession *session, const char *text, const OxSampling *sampling, OxEventFunc on_event,
-                              gpointer user_data, GCancellable *cancellable, GError **error);
+gboolean ox_session_complete (OxSession *session,
+                              const char *text,
+                              const OxSampling *sampling,
+                              OxEventFunc on_event,
+                              gpointer user_data,
+                              GCancellable *cancellable,
+                              GError **error);
 
 G_END_DECLS

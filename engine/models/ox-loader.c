@@ -46,7 +46,8 @@ gguf_spelling (const OxConfig *config, const char *hf)
 }
 
 /* What may stand before a name in safetensors files: plain, inside a causal model, inside a multimodal one (two generations). */
-static const char *const prefixes[] = { "model.", "", "language_model.model.", "model.language_model.", "language_model." };
+static const char *const prefixes[] = { "model.", "", "language_model.model.", "model.language_model.",
+                                        "language_model." };
 
 /* "layers.%u.x" for a layer. The only format that names here ever hold. */
 static char *
@@ -144,8 +145,8 @@ ox_loader_embedding (OxLoader *loader, GError **error)
 {
   const OxTensorInfo *tensor = require (loader, "embed_tokens.weight", 0, error);
 
-  if (tensor == NULL ||
-      !ox_tensor_check_shape (tensor, error, 2, (guint64) loader->config->vocab_size, (guint64) loader->config->hidden_size))
+  if (tensor == NULL || !ox_tensor_check_shape (tensor, error, 2, (guint64) loader->config->vocab_size,
+                                                (guint64) loader->config->hidden_size))
     return NULL;
   return loader->ops->embedding_open (loader->ops, tensor, error);
 }

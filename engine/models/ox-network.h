@@ -34,13 +34,14 @@ OxMatrix *ox_loader_head (OxLoader *loader, GError **error);
 
 /* Called with activations that a test wants to see: "hidden" of layer 0 is the embedding, of layer L what follows layer L - 1;
  * "final_norm". @values: [rows, cols]. */
-typedef void (*OxTraceFunc) (const char *name, guint layer, const float *values, guint rows, guint cols, gpointer user_data);
+typedef void (*OxTraceFunc) (
+  const char *name, guint layer, const float *values, guint rows, guint cols, gpointer user_data);
 
 typedef struct {
   guint context_length; /* positions that can be held */
   guint chunk;          /* most tokens of one forward pass */
-  guint slack;          /* positions beyond the window that a sliding layer keeps, so that a conversation can be cut back */
-  OxTraceFunc trace;    /* or NULL */
+  guint slack; /* positions beyond the window that a sliding layer keeps, so that a conversation can be cut back */
+  OxTraceFunc trace; /* or NULL */
   gpointer trace_data;
 } OxStateOptions;
 
@@ -79,8 +80,15 @@ typedef struct {
   OxNetwork *(*load) (OxLoader *loader, GError **error);
   void (*free) (OxNetwork *network, OxOps *ops);
   /* Runs @n tokens (at most the state's chunk) that come at @position. @logits_out: host memory as @logits says. */
-  gboolean (*forward) (OxNetwork *network, OxState *state, const guint32 *ids, guint n, guint position, OxLogits logits,
-                       float *logits_out, GCancellable *cancellable, GError **error);
+  gboolean (*forward) (OxNetwork *network,
+                       OxState *state,
+                       const guint32 *ids,
+                       guint n,
+                       guint position,
+                       OxLogits logits,
+                       float *logits_out,
+                       GCancellable *cancellable,
+                       GError **error);
 } OxNetworkClass;
 
 /* The class for a family, never NULL. */
