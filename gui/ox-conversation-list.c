@@ -374,10 +374,10 @@ listed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   g_autoptr (GPtrArray) records = ox_store_list_finish (OX_STORE (source), result, &error);
   g_autoptr (GHashTable) known = g_hash_table_new (g_str_hash, g_str_equal);
 
+  /* Without its old conversations the app still makes new ones. */
   if (records == NULL) {
     ox_info ("store", "No list of conversations: %s", error->message);
-    g_task_return_error (task, g_steal_pointer (&error));
-    return;
+    records = g_ptr_array_new ();
   }
   /* Those that were begun before the list came. */
   for (guint i = 0; i < self->all->len; i++)
@@ -406,7 +406,10 @@ listed_cb (GObject *source, GAsyncResult *result, gpointer user_data)
   self->loaded = TRUE;
   refilter (self);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_LOADED]);
-  g_task_return_boolean (task, TRUE);
+  if (error != NULL)
+    g_task_return_error (task, g_steal_pointer (&error));
+  else
+    g_task_return_boolean (task, TRUE);
 }
 
 void

@@ -74,6 +74,28 @@ box_update (GtkWidget *box, const OxMdBlock *old, const OxMdBlock *block, int ma
   }
 }
 
+/* The direction of the first text in a list, a quote or a table: its markers and columns stand on the side where that begins. */
+static GtkTextDirection
+block_direction (const OxMdBlock *block)
+{
+  if (block->direction != GTK_TEXT_DIR_NONE)
+    return block->direction;
+  for (guint i = 0; i < n_children (block); i++) {
+    GtkTextDirection direction = block_direction (child (block, i));
+    if (direction != GTK_TEXT_DIR_NONE)
+      return direction;
+  }
+  return GTK_TEXT_DIR_NONE;
+}
+
+static void
+set_direction (GtkWidget *widget, const OxMdBlock *block)
+{
+  GtkTextDirection direction = block_direction (block);
+  if (direction != GTK_TEXT_DIR_NONE)
+    gtk_widget_set_direction (widget, direction);
+}
+
 /* Lists: a grid of markers and boxes */
 
 static char *
@@ -115,6 +137,7 @@ list_update (GtkWidget *grid, const OxMdBlock *old, const OxMdBlock *list, int m
     box_update (box, NULL, child (list, i), max_width_chars);
     gtk_grid_attach (GTK_GRID (grid), box, 1, (int) i, 1, 1);
   }
+  set_direction (grid, list);
 }
 
 static GtkWidget *
@@ -142,6 +165,7 @@ quote_new (const OxMdBlock *quote, int max_width_chars)
   box_update (box, NULL, quote, max_width_chars);
   gtk_box_append (GTK_BOX (row), rule);
   gtk_box_append (GTK_BOX (row), box);
+  set_direction (row, quote);
   return row;
 }
 
@@ -212,6 +236,8 @@ table_new (const OxMdBlock *table)
   gtk_scrolled_window_set_propagate_natural_height (GTK_SCROLLED_WINDOW (scroller), TRUE);
   gtk_widget_set_halign (scroller, GTK_ALIGN_START);
   gtk_widget_set_focusable (scroller, FALSE);
+  set_direction (grid, table);
+  set_direction (scroller, table);
   return scroller;
 }
 

@@ -5,6 +5,7 @@
 #include "ox-conversation-list.h"
 #include "support.h"
 
+#include <glib/gstdio.h>
 #include <sqlite3.h>
 
 typedef struct {
@@ -437,6 +438,28 @@ test_large (Fixture *fixture, gconstpointer unused)
 #endif
 }
 
+/* A library that cannot be opened, because a folder has its name: the list is empty and ready, and conversations can be begun. */
+static void
+test_unreadable (Fixture *fixture, gconstpointer unused)
+{
+  g_autofree char *path = g_build_filename (fixture->folder, "folder.db", NULL);
+  OxStore *store;
+  OxConversationList *list;
+  OxConversation *conversation;
+
+  g_assert_no_errno (g_mkdir (path, 0700));
+  store = ox_store_new (path);
+  ox_store_open (store, NULL, NULL);
+  list = load_list (store);
+  g_assert_cmpuint (g_list_model_get_n_items (G_LIST_MODEL (list)), ==, 0);
+  conversation = ox_conversation_list_create (list);
+  g_assert_nonnull (conversation);
+  g_object_unref (conversation);
+  g_object_unref (list);
+  ox_store_close (store, -1);
+  g_object_unref (store);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -452,5 +475,6 @@ main (int argc, char *argv[])
   ADD ("deletion", test_deletion);
   ADD ("search", test_search);
   ADD ("large", test_large);
+  ADD ("unreadable", test_unreadable);
   return g_test_run ();
 }
