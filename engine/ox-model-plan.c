@@ -116,7 +116,8 @@ is_format_word (const char *word, gsize len)
 static char *
 name_from_path (const char *path)
 {
-  g_autofree char *base = g_path_get_basename (path);
+  /* Names of files are bytes; a name for people is UTF-8. */
+  g_autofree char *base = g_filename_display_basename (path);
   g_autofree char *parent = g_path_get_dirname (path);
   g_autofree char *snapshots = g_path_get_dirname (parent);
   GString *name = g_string_new (NULL);
@@ -128,7 +129,7 @@ name_from_path (const char *path)
       strchr (repository + 1, '/') == NULL) {
     const char *last = g_strrstr (repository, "--");
     g_free (base);
-    base = g_strdup (last + 2);
+    base = g_utf8_make_valid (last + 2, -1);
   } else if (g_str_has_suffix (base, ".gguf")) {
     base[strlen (base) - strlen (".gguf")] = '\0';
   } else if (g_str_has_suffix (base, ".safetensors")) {

@@ -94,7 +94,9 @@ ox_model_load_full (const char *path,
   ox_model_read_sampling (path, model->config, &model->default_sampling);
 
   if (model->tokenizer != NULL && ox_tokenizer_get_size (model->tokenizer) > model->config->vocab_size) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: the tokenizer has %u tokens, but the model only %u", path,
+    g_autofree char *shown = g_filename_display_name (path);
+
+    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: the tokenizer has %u tokens, but the model only %u", shown,
                  ox_tokenizer_get_size (model->tokenizer), model->config->vocab_size);
     return NULL;
   }

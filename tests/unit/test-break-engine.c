@@ -372,6 +372,40 @@ test_file_goes_away (void)
   g_free (path);
 }
 
+/* File names are bytes. What people get to read is UTF-8 all the same. */
+static void
+test_odd_names (void)
+{
+  static const char *const names[] = { "\xff\xfe.gguf",
+                                       "a\xff"
+                                       "b\n\x01.gguf",
+                                       ".gguf",
+                                       "-.gguf",
+                                       "\xe2\x80\xae-Q4_1.gguf",
+                                       "\xd7\xa9\xd7\x9c.gguf" };
+  g_autofree char *folder = g_dir_make_tmp ("odd-\xff-XXXXXX", NULL);
+
+  g_assert_nonnull (folder);
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++) {
+    g_autofree char *path = g_build_filename (folder, names[i], NULL);
+    g_autoptr (OxModelPlan) plan = NULL;
+    g_autoptr (GError) error = NULL;
+
+    ox_toy_model_write (&(OxToyModel) { .sparse = TRUE }, path);
+    plan = ox_model_plan (path, NULL, NULL, &error);
+    g_assert_no_error (error);
+    g_assert_cmpstr (plan->path, ==, path);
+    g_assert_true (g_utf8_validate (plan->name, -1, NULL));
+    g_assert_cmpuint (strlen (plan->name), >, 0);
+    ox_toy_model_write (&(OxToyModel) { .missing = "output_norm.weight" }, path);
+    g_assert_null (ox_model_plan (path, NULL, NULL, &error));
+    g_assert_error (error, OX_ERROR, OX_ERROR_DAMAGED);
+    g_assert_true (g_utf8_validate (error->message, -1, NULL));
+    g_assert_no_errno (g_unlink (path));
+  }
+  g_assert_no_errno (g_rmdir (folder));
+}
+
 /* ---- Odd conversations ---- */
 
 static void
@@ -460,6 +494,7 @@ main (int argc, char **argv)
   g_test_add_func ("/break/threads", test_threads);
   g_test_add_func ("/break/two-sessions", test_two_sessions);
   g_test_add_func ("/break/file-goes-away", test_file_goes_away);
+  g_test_add_func ("/break/odd-names", test_odd_names);
   g_test_add_data_func ("/break/odd-chats/llama", &llama, test_odd_chats);
   g_test_add_data_func ("/break/odd-chats/gemma", &gemma, test_odd_chats);
   g_test_add_data_func ("/break/many-messages/llama", &llama, test_many_messages);
