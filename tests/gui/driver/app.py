@@ -205,6 +205,14 @@ class App:
     def keys(self, *names):
         subprocess.run(["xdotool", "key", *names], check=True)
 
+    def point_at(self, node):
+        """Moves the pointer to the middle of `node`; the window lies at the screen's corner."""
+        box = node.get_component_iface().get_extents(Atspi.CoordType.WINDOW)
+        subprocess.run(["xdotool", "mousemove", str(box.x + box.width // 2), str(box.y + box.height // 2)], check=True)
+
+    def click(self):
+        subprocess.run(["xdotool", "click", "1"], check=True)
+
     # ---- Ending ----
 
     def quit(self, seconds=20):

@@ -116,6 +116,34 @@ def test_stop_and_restart(program, models):
         assert app.quit() == 0, app.read_log()
 
 
+def test_pointer(program, models):
+    """In the sidebar a click opens a conversation; passing over it with the pointer does not."""
+    with Home() as home:
+        app = App(program, home, models)
+        for question in ("First question", "Second question"):
+            app.send(question)
+            wait_for("an answer", lambda: grown_answer(app, 10))
+            if app.find(Atspi.Role.BUTTON, "Stop"):
+                app.press_button("Stop")
+            wait_idle(app)
+            app.focus_window()
+            app.keys("ctrl+n")
+            wait_for("an empty chat", lambda: not app.messages())
+
+        def row(title):
+            return app.find(Atspi.Role.LIST_ITEM, lambda name: name.startswith(title))
+
+        for title in ("First question", "Second question"):
+            app.point_at(wait_for(f"the row “{title}”", lambda: row(title)))
+            time.sleep(0.7)
+            assert not app.messages(), "the pointer alone opened a conversation"
+        for title in ("First question", "Second question"):
+            app.point_at(row(title))
+            app.click()
+            wait_for(f"“{title}” after a click", lambda: app.messages() and title in text_of(app.messages()[0]))
+        assert app.quit() == 0, app.read_log()
+
+
 def test_kill_in_mid_answer(program, models):
     """SIGKILL while it writes: the question is there, and of the answer all but the last half second."""
     with Home() as home:
