@@ -117,7 +117,8 @@ static char *
 name_from_path (const char *path)
 {
   /* Names of files are bytes; a name for people is UTF-8. */
-  g_autofree char *base = g_filename_display_basename (path);
+  g_autofree char *shown = g_filename_display_basename (path);
+  g_autofree char *base = g_strdup (shown);
   g_autofree char *parent = g_path_get_dirname (path);
   g_autofree char *snapshots = g_path_get_dirname (parent);
   GString *name = g_string_new (NULL);
@@ -152,7 +153,7 @@ name_from_path (const char *path)
       word++;
   }
   if (name->len == 0)
-    g_string_append (name, base);
+    g_string_append (name, *base != '\0' ? base : shown);
   if (g_ascii_islower (name->str[0]))
     name->str[0] = g_ascii_toupper (name->str[0]);
   return g_string_free (name, FALSE);
