@@ -114,10 +114,13 @@ class App:
         if self.process.poll() is not None:
             raise AssertionError(f"the app ended with status {self.process.returncode}:\n{self.read_log()}")
         desktop = Atspi.get_desktop(0)
+        desktop.clear_cache()
         for index in range(desktop.get_child_count()):
             try:
                 application = desktop.get_child_at_index(index)
                 if application is not None and application.get_process_id() == self.process.pid:
+                    # What the window shows is asked for each time, never remembered.
+                    application.set_cache_mask(Atspi.Cache.NONE)
                     if application.get_child_count() > 0:
                         return application
             except GLib.Error:

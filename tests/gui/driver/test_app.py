@@ -1,6 +1,6 @@
 """Drives the real app with a real model: asks, watches the answer come, stops it, ends the app, finds all of it again.
 
-test_app.py PROGRAM; the folder with the models comes by OX_TEST_MODELS. Prints TAP.
+test_app.py PROGRAM [TEST…]; the folder with the models comes by OX_TEST_MODELS. Prints TAP.
 
 SPDX-License-Identifier: LGPL-2.1-or-later
 """
@@ -35,6 +35,13 @@ def wait_idle(app):
     wait_for("the answer's end", lambda: app.find(Atspi.Role.BUTTON, "Send") and not app.find(Atspi.Role.BUTTON, "Stop"))
 
 
+def stop_if_busy(app):
+    """The answer may end by itself between looking and pressing."""
+    stop = app.find(Atspi.Role.BUTTON, "Stop")
+    if stop:
+        app.press(stop)
+
+
 def library(home):
     """Role and text of every message that is stored."""
     (path,) = glob.glob(os.path.join(home, "data", "oxinfer", "library.db"))
@@ -58,8 +65,7 @@ def ask_and_measure(program, models):
         wait_for("an answer that comes in pieces", streamed, interval=0.02)
         # Loading, reading and writing are measured: let it write for a while.
         time.sleep(3)
-        if app.find(Atspi.Role.BUTTON, "Stop"):
-            app.press_button("Stop")
+        stop_if_busy(app)
         wait_idle(app)
         assert len(answer_text(app).split()) > 20, f"the answer is {answer_text(app)!r}"
         time.sleep(0.6)
@@ -123,8 +129,7 @@ def test_pointer(program, models):
         for question in ("First question", "Second question"):
             app.send(question)
             wait_for("an answer", lambda: grown_answer(app, 10))
-            if app.find(Atspi.Role.BUTTON, "Stop"):
-                app.press_button("Stop")
+            stop_if_busy(app)
             wait_idle(app)
             app.focus_window()
             app.keys("ctrl+n")
@@ -233,26 +238,23 @@ def test_keyboard(program, models):
 def main():
     program = sys.argv[1]
     models = os.environ.get("OX_TEST_MODELS", "")
-    tests = [(name[5:], function) for name, function in globals().items() if name.startswith("test_")]
-    only = sys.argv[2:]
-    if only:
-        tests = [test for test in tests if test[0] in only]
-    print(f"1..{len(tests)}")
+    names = sys.argv[2:] or [name[5:] for name in globals() if name.startswith("test_")]
+    print(f"1..{len(names)}", flush=True)
     failed = 0
-    for number, (name, function) in enumerate(tests, 1):
+    for number, name in enumerate(names, 1):
         if not os.path.exists(os.path.join(models, STARTER)):
             print(f"ok {number} {name} # SKIP the model {STARTER} is not in OX_TEST_MODELS")
             continue
         try:
-            function(program, models)
+            globals()["test_" + name](program, models)
             print(f"ok {number} {name}", flush=True)
         except Exception:
             failed += 1
-            # One that goes on would answer for the next.
-            App.end_all()
             for line in traceback.format_exc().splitlines():
                 print(f"# {line}")
             print(f"not ok {number} {name}", flush=True)
+        # What a failed test has left would answer for the next one.
+        App.end_all()
     return 1 if failed else 0
 
 
