@@ -92,7 +92,7 @@ update_banner (OxChatView *self, OxModelEntry *entry)
     text = g_strdup (_ ("This chat could not be saved. It is tried again with the next message."));
   } else if (entry != NULL && path != NULL && ox_model_library_get_ready (self->library) &&
              g_strcmp0 (path, ox_model_entry_get_path (entry)) != 0) {
-    g_autofree char *name = g_path_get_basename (path);
+    g_autofree char *name = g_filename_display_basename (path);
     /* Translators: a file name, then the name of a model. */
     text =
       g_strdup_printf (_ ("%s cannot be used any more, so this chat uses %s."), name, ox_model_entry_get_name (entry));

@@ -351,7 +351,7 @@ ox_engine_take_model (OxEngine *self,
 
   /* The old one goes first: there may be no room for two. */
   clear_core (self);
-  base = g_path_get_basename (path);
+  base = g_filename_display_basename (path);
   g_mutex_lock (&self->mutex);
   options = self->options;
   self->report.state = OX_ENGINE_LOADING;

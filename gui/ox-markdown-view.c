@@ -42,10 +42,20 @@ struct _OxMarkdownView {
 
 G_DEFINE_FINAL_TYPE (OxMarkdownView, ox_markdown_view, GTK_TYPE_WIDGET)
 
+/* How long a block takes to lay out, in bytes of ordinary text. A word that is wrapped inside costs by the square of its length;
+ * beyond ASCII lines may mostly end between any two characters. */
 static gsize
 block_weight (const OxMdBlock *block)
 {
   gsize weight = 40 + (block->text != NULL ? strlen (block->text) : 0);
+  if (block->text != NULL && block->kind != OX_MD_CODE)
+    for (const char *p = block->text; *p != '\0';) {
+      gsize word = 0;
+      while (g_ascii_isgraph (p[word]) && p[word] != '-' && p[word] != '/')
+        word++;
+      weight += word * word / 16;
+      p += word + (p[word] != '\0');
+    }
   if (block->children != NULL)
     for (guint i = 0; i < block->children->len; i++)
       weight += block_weight (block->children->pdata[i]);

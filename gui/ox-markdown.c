@@ -20,6 +20,8 @@
 #define MAX_SPANS 16
 /* A longer paragraph becomes several, because one label is laid out as a whole. */
 #define MAX_LABEL_BYTES 4000
+/* So does a longer word: for every line that it fills, Pango shapes all that is left of it again. */
+#define MAX_WORD_BYTES 160
 /* After so many labels a top-level block is cut, and the rest follows as plain paragraphs. */
 #define MAX_LEAVES 600
 
@@ -37,6 +39,7 @@ typedef struct {
   OxMdBlock *leaf; /* the paragraph, heading, cell or code block now being filled; owned until closed */
   GString *text;
   gboolean has_text;
+  gsize word; /* bytes of the leaf's text since the last place where a line may end */
   GArray *spans;
   guint ignored_spans;
 } Parser;
@@ -108,6 +111,7 @@ parser_open_leaf (Parser *parser, OxMdKind kind)
 {
   parser->leaf = block_new (kind);
   parser->has_text = FALSE;
+  parser->word = 0;
   g_string_set_size (parser->text, 0);
 }
 
@@ -178,6 +182,29 @@ append_escaped (GString *out, const char *text, gsize length)
   }
 }
 
+/* How much of @text the label takes before a word in it becomes too long. Lines end at white space, after a hyphen or a slash, and between
+ * the wide characters of East Asia. */
+static gsize
+parser_measure_word (Parser *parser, const char *text, gsize length)
+{
+  const char *end = text + length;
+
+  for (const char *p = text; p < end;) {
+    const char *next = MIN (g_utf8_next_char (p), end);
+    gunichar c = (guchar) *p < 0x80 ? (gunichar) *p : g_utf8_get_char_validated (p, end - p);
+
+    if (c == ' ' || c == '\t' || c == '\n' || c == '-' || c == '/' ||
+        (c >= 0x1100 && c < 0x110000 && g_unichar_iswide (c)))
+      parser->word = 0;
+    else if (parser->word + (gsize) (next - p) > MAX_WORD_BYTES)
+      return (gsize) (p - text);
+    else
+      parser->word += (gsize) (next - p);
+    p = next;
+  }
+  return length;
+}
+
 static void
 parser_append_text (Parser *parser, const char *text, gsize length)
 {
@@ -203,6 +230,7 @@ parser_append_text (Parser *parser, const char *text, gsize length)
           take--;
       }
     }
+    take = parser_measure_word (parser, text, take);
     if (parser->leaf->direction == GTK_TEXT_DIR_NONE)
       parser->leaf->direction = ox_text_direction (text, take);
     append_escaped (parser->text, text, take);
@@ -210,7 +238,8 @@ parser_append_text (Parser *parser, const char *text, gsize length)
     length -= take;
     if (length > 0) {
       if (parser->leaf->kind != OX_MD_PARAGRAPH) {
-        g_string_append (parser->text, "…");
+        if (!g_str_has_suffix (parser->text->str, "…"))
+          g_string_append (parser->text, "…");
         return;
       }
       parser_break_label (parser);

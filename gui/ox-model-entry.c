@@ -162,7 +162,7 @@ ox_model_entry_init (OxModelEntry *self)
 static char *
 name_from_path (const char *path)
 {
-  char *name = g_path_get_basename (path);
+  char *name = g_filename_display_basename (path);
   char *dot = strrchr (name, '.');
 
   if (dot != NULL && dot != name && g_str_equal (dot, ".gguf"))

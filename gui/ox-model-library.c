@@ -56,6 +56,51 @@ struct _Look {
 
 static void list_model_iface_init (GListModelInterface *iface);
 
+/* Settings hold UTF-8 only, paths any bytes: what is not UTF-8 is kept as a URI. */
+static char *
+path_to_setting (const char *path)
+{
+  return g_utf8_validate (path, -1, NULL) ? g_strdup (path) : g_filename_to_uri (path, NULL, NULL);
+}
+
+static char *
+path_from_setting (const char *text)
+{
+  char *path = g_str_has_prefix (text, "file://") ? g_filename_from_uri (text, NULL, NULL) : NULL;
+
+  return path != NULL ? path : g_strdup (text);
+}
+
+/* The user's own files and folders; NULL without settings. */
+static char **
+get_added_paths (OxModelLibrary *self)
+{
+  char **paths;
+
+  if (self->settings == NULL)
+    return NULL;
+  paths = g_settings_get_strv (self->settings, KEY_FOLDERS);
+  for (guint i = 0; paths[i] != NULL; i++) {
+    char *path = path_from_setting (paths[i]);
+    g_free (paths[i]);
+    paths[i] = path;
+  }
+  return paths;
+}
+
+static void
+set_added_paths (OxModelLibrary *self, GStrvBuilder *builder)
+{
+  g_auto (GStrv) paths = g_strv_builder_end (builder);
+
+  for (guint i = 0; paths[i] != NULL; i++) {
+    char *text = path_to_setting (paths[i]);
+    g_free (paths[i]);
+    paths[i] = text;
+  }
+  g_settings_set_strv (self->settings, KEY_FOLDERS, (const char *const *) paths);
+}
+
 G_DEFINE_FINAL_TYPE_WITH_CODE (OxModelLibrary,
                                ox_model_library,
                                G_TYPE_OBJECT,
@@ -312,8 +357,10 @@ ox_model_library_set_selected (OxModelLibrary *self, OxModelEntry *entry)
 {
   OX_ASSERT_MAIN_THREAD ();
   select_entry (self, entry);
-  if (self->settings != NULL && entry != NULL)
-    g_settings_set_string (self->settings, KEY_PATH, ox_model_entry_get_path (entry));
+  if (self->settings != NULL && entry != NULL) {
+    g_autofree char *text = path_to_setting (ox_model_entry_get_path (entry));
+    g_settings_set_string (self->settings, KEY_PATH, text);
+  }
 }
 
 /* How good an entry is when the user has chosen none. A model for chat that fits, then any that fits; the larger the better. */
@@ -331,7 +378,8 @@ rank (OxModelEntry *entry)
 static void
 select_default (OxModelLibrary *self)
 {
-  g_autofree char *chosen = self->settings != NULL ? g_settings_get_string (self->settings, KEY_PATH) : NULL;
+  g_autofree char *setting = self->settings != NULL ? g_settings_get_string (self->settings, KEY_PATH) : NULL;
+  g_autofree char *chosen = setting != NULL ? path_from_setting (setting) : NULL;
   OxModelEntry *entry = ox_model_library_find (self, chosen);
 
   if (entry != NULL && ox_model_entry_get_usable (entry)) {
@@ -556,8 +604,7 @@ ox_model_library_scan (OxModelLibrary *self)
   if (self->scan_again)
     return;
   g_clear_handle_id (&self->rescan_source, g_source_remove);
-  if (self->settings != NULL)
-    added = g_settings_get_strv (self->settings, KEY_FOLDERS);
+  added = get_added_paths (self);
 
   look = g_new0 (Look, 1);
   look->ref_count = 2;
@@ -582,7 +629,7 @@ ox_model_library_scan (OxModelLibrary *self)
 gboolean
 ox_model_library_is_added (OxModelLibrary *self, const char *path)
 {
-  g_auto (GStrv) paths = self->settings != NULL ? g_settings_get_strv (self->settings, KEY_FOLDERS) : NULL;
+  g_auto (GStrv) paths = get_added_paths (self);
 
   return paths != NULL && g_strv_contains ((const char *const *) paths, path);
 }
@@ -604,15 +651,13 @@ ox_model_library_add (OxModelLibrary *self, GFile *file)
     ox_model_library_scan (self);
   } else {
     g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
-    g_auto (GStrv) more = NULL;
 
-    paths = g_settings_get_strv (self->settings, KEY_FOLDERS);
+    paths = get_added_paths (self);
     g_strv_builder_addv (builder, (const char **) paths);
     g_strv_builder_add (builder, path);
-    more = g_strv_builder_end (builder);
     g_set_str (&self->added, path);
     /* Tells of the change, and so scans. */
-    g_settings_set_strv (self->settings, KEY_FOLDERS, (const char *const *) more);
+    set_added_paths (self, builder);
   }
 }
 
@@ -621,15 +666,13 @@ ox_model_library_remove (OxModelLibrary *self, const char *path)
 {
   g_auto (GStrv) paths = NULL;
   g_autoptr (GStrvBuilder) builder = g_strv_builder_new ();
-  g_auto (GStrv) fewer = NULL;
 
   OX_ASSERT_MAIN_THREAD ();
   if (self->settings == NULL)
     return;
-  paths = g_settings_get_strv (self->settings, KEY_FOLDERS);
+  paths = get_added_paths (self);
   for (guint i = 0; paths[i] != NULL; i++)
     if (!g_str_equal (paths[i], path))
       g_strv_builder_add (builder, paths[i]);
-  fewer = g_strv_builder_end (builder);
-  g_settings_set_strv (self->settings, KEY_FOLDERS, (const char *const *) fewer);
+  set_added_paths (self, builder);
 }

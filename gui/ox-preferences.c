@@ -93,8 +93,8 @@ static void
 show_platform (OxPreferences *self)
 {
   g_autoptr (OxPlatform) platform = ox_platform_query ();
-  g_autofree char *total = g_format_size_full (platform->memory_total, G_FORMAT_SIZE_IEC_UNITS);
-  g_autofree char *available = g_format_size_full (platform->memory_available, G_FORMAT_SIZE_IEC_UNITS);
+  g_autofree char *total = g_format_size (platform->memory_total);
+  g_autofree char *available = g_format_size (platform->memory_available);
   /* Translators: a processor's name, then the number of its cores that are used. */
   g_autofree char *cpu =
     g_strdup_printf (ngettext ("%s, %u core", "%s, %u cores", platform->cores), platform->cpu, platform->cores);

@@ -56,7 +56,7 @@ stay (GCancellable *cancellable, GError **error)
 static OxModelPlan *
 plan (const char *path, const OxModelOptions *options, GCancellable *cancellable, GError **error)
 {
-  g_autofree char *name = g_path_get_basename (path);
+  g_autofree char *name = g_filename_display_basename (path);
   g_autofree char *lower = g_ascii_strdown (name, -1);
 
   if (strstr (lower, "damaged") != NULL) {

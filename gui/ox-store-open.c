@@ -145,7 +145,7 @@ open_and_check (const char *path, gboolean may_salvage, GError **error)
     self = open_and_check (path, FALSE, error);
     if (self == NULL)
       return NULL;
-    name = g_path_get_basename (aside);
+    name = g_filename_display_basename (aside);
     if (n_saved > 0)
       self->notice = g_strdup_printf (
         ngettext (

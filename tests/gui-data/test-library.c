@@ -278,6 +278,32 @@ test_add (Fixture *fixture, gconstpointer unused)
   remove_folder (elsewhere);
 }
 
+/* File names are bytes; settings and names for people are UTF-8. */
+static void
+test_odd_names (Fixture *fixture, gconstpointer unused)
+{
+  g_autofree char *elsewhere = make_temporary_folder ();
+  g_autofree char *path = g_build_filename (elsewhere, "\xff.gguf", NULL);
+  g_autoptr (GFile) file = g_file_new_for_path (path);
+
+  make_file (fixture, "\xff.gguf", "damaged");
+  make_file (fixture, "\xfe.gguf", "damaged");
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 2);
+  for (guint i = 0; i < 2; i++) {
+    g_autoptr (OxModelEntry) entry = g_list_model_get_item (G_LIST_MODEL (fixture->library), i);
+    g_assert_true (g_utf8_validate (ox_model_entry_get_name (entry), -1, NULL));
+  }
+  g_assert_true (g_file_set_contents (path, "damaged", -1, NULL));
+  ox_model_library_add (fixture->library, file);
+  run_until (length (fixture) == 3);
+  g_assert_true (ox_model_library_is_added (fixture->library, path));
+  run_until (!ox_model_library_get_scanning (fixture->library));
+  ox_model_library_remove (fixture->library, path);
+  run_until (length (fixture) == 2);
+  remove_folder (elsewhere);
+}
+
 /* The entry shows what the engine does with it. */
 static void
 test_loaded (Fixture *fixture, gconstpointer unused)
@@ -316,6 +342,7 @@ main (int argc, char *argv[])
   ADD ("rescan", test_rescan);
   ADD ("watching", test_watching);
   ADD ("add", test_add);
+  ADD ("odd-names", test_odd_names);
   ADD ("loaded", test_loaded);
   return g_test_run ();
 }
