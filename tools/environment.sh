@@ -160,13 +160,14 @@ build_root () {
 
   mkdir "$tmp"
   status=0
+  # What is started here does not hold the lock (9>&-): when this script is killed, the next one need not wait for it.
   if [ "$(id -u)" = 0 ]; then
-    "${command[@]}" "$ox_root_suite" "$tmp" ${mirror:+"$mirror"} 2>&1 </dev/null | tee "$log" >&2 || status=1
+    { "${command[@]}" "$ox_root_suite" "$tmp" ${mirror:+"$mirror"} 2>&1 </dev/null | tee "$log" >&2; } 9>&- || status=1
   else
     # Unpacked from a tar file, so that all files belong to the user: the root can be entered and removed without help.
     # In /var/tmp, since /tmp is often a piece of the memory, and the home folder is closed to the user ids inside.
     { TMPDIR=/var/tmp "${command[@]}" --mode=unshare --format=tar "$ox_root_suite" - ${mirror:+"$mirror"} </dev/null \
-        | tar -C "$tmp" -x --no-same-owner --exclude='./dev/*'; } 2>&1 | tee "$log" >&2 || status=1
+        | tar -C "$tmp" -x --no-same-owner --exclude='./dev/*'; } 2>&1 9>&- | tee "$log" >&2 9>&- || status=1
   fi
   if [ $status != 0 ]; then
     remove_tree "$tmp"
