@@ -160,14 +160,14 @@ build_root () {
 
   mkdir "$tmp"
   status=0
-  # What is started here does not hold the lock (9>&-): when this script is killed, the next one need not wait for it.
+  # What is started here holds the lock as well: when this script is killed, the next one waits until nobody writes into the tree.
   if [ "$(id -u)" = 0 ]; then
-    { "${command[@]}" "$ox_root_suite" "$tmp" ${mirror:+"$mirror"} 2>&1 </dev/null | tee "$log" >&2; } 9>&- || status=1
+    "${command[@]}" "$ox_root_suite" "$tmp" ${mirror:+"$mirror"} 2>&1 </dev/null | tee "$log" >&2 || status=1
   else
     # Unpacked from a tar file, so that all files belong to the user: the root can be entered and removed without help.
     # In /var/tmp, since /tmp is often a piece of the memory, and the home folder is closed to the user ids inside.
     { TMPDIR=/var/tmp "${command[@]}" --mode=unshare --format=tar "$ox_root_suite" - ${mirror:+"$mirror"} </dev/null \
-        | tar -C "$tmp" -x --no-same-owner --exclude='./dev/*'; } 2>&1 9>&- | tee "$log" >&2 9>&- || status=1
+        | tar -C "$tmp" -x --no-same-owner --exclude='./dev/*'; } 2>&1 | tee "$log" >&2 || status=1
   fi
   if [ $status != 0 ]; then
     remove_tree "$tmp"
@@ -180,9 +180,16 @@ build_root () {
   flock -u 9
 }
 
-# Removes a root, finished or not, folders without write permission included.
+# Removes a root, finished or not, folders without write permission included. What a killed build has left mounted in it is
+# taken out first, and never entered.
 remove_tree () {
+  local mounted
   [ -e "$1" ] || return 0
+  if [ "$(id -u)" = 0 ]; then
+    awk -v tree="$1/" 'index($5, tree) == 1 { print $5 }' /proc/self/mountinfo | sort -r | while read -r mounted; do
+      umount -l "$mounted" || true
+    done
+  fi
   chmod -R u+rwX "$1" 2>/dev/null || true
   rm -rf --one-file-system "$1"
 }
