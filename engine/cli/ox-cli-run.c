@@ -187,9 +187,10 @@ char *
 ox_cli_read_line (OxCli *cli, GString *pending, GError **error)
 {
   gboolean more = TRUE;
+  gsize searched = 0;
 
   for (;;) {
-    const char *end = memchr (pending->str, '\n', pending->len);
+    const char *end = memchr (pending->str + searched, '\n', pending->len - searched);
     g_autoptr (GError) local_error = NULL;
     char *line;
 
@@ -202,6 +203,7 @@ ox_cli_read_line (OxCli *cli, GString *pending, GError **error)
     }
     if (!more)
       return NULL;
+    searched = pending->len;
     more = read_more (cli, pending, &local_error);
     if (local_error != NULL) {
       g_propagate_error (error, g_steal_pointer (&local_error));
