@@ -376,13 +376,8 @@ test_file_goes_away (void)
 static void
 test_odd_names (void)
 {
-  static const char *const names[] = { "\xff\xfe.gguf",
-                                       "a\xff"
-                                       "b\n\x01.gguf",
-                                       ".gguf",
-                                       "-.gguf",
-                                       "\xe2\x80\xae-Q4_1.gguf",
-                                       "\xd7\xa9\xd7\x9c.gguf" };
+  static const char *const names[] = { "\xff\xfe.gguf", "a\377b\n\001.gguf",      ".gguf",
+                                       "-.gguf",        "\xe2\x80\xae-Q4_1.gguf", "\xd7\xa9\xd7\x9c.gguf" };
   g_autofree char *folder = g_dir_make_tmp ("odd-\xff-XXXXXX", NULL);
 
   g_assert_nonnull (folder);
