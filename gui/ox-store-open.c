@@ -12,7 +12,9 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
-/* Milliseconds to wait for another program that has the file locked. */
+/* Milliseconds to wait for another program that has the file locked: long at the start, where giving up means a whole run without
+ * conversations, and short for a single write, which the next one makes good. */
+#define OPEN_TIMEOUT_MS 30000
 #define BUSY_TIMEOUT_MS 2000
 
 typedef enum {
@@ -71,7 +73,7 @@ open_file (const char *path, gboolean *read_only, GError **error)
   /* sqlite3_open_v2() does not touch the file yet. */
   if (rc == SQLITE_OK) {
     sqlite3_extended_result_codes (db, TRUE);
-    sqlite3_busy_timeout (db, BUSY_TIMEOUT_MS);
+    sqlite3_busy_timeout (db, OPEN_TIMEOUT_MS);
     rc = sqlite3_exec (db, "PRAGMA schema_version", NULL, NULL, NULL);
   }
   *read_only = FALSE;
@@ -171,6 +173,7 @@ open_and_check (const char *path, gboolean may_salvage, GError **error)
     ox_store_db_close (self);
     return NULL;
   }
+  sqlite3_busy_timeout (self->db, BUSY_TIMEOUT_MS);
   return self;
 }
 

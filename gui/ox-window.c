@@ -536,8 +536,8 @@ ox_window_new (OxApplication *application)
   GSettings *settings = ox_application_get_settings (application);
 
   self->application = application;
-  gtk_window_set_default_size (GTK_WINDOW (self), g_settings_get_int (settings, "window-width"),
-                               g_settings_get_int (settings, "window-height"));
+  gtk_window_set_default_size (GTK_WINDOW (self), CLAMP (g_settings_get_int (settings, "window-width"), 1, G_MAXINT16),
+                               CLAMP (g_settings_get_int (settings, "window-height"), 1, G_MAXINT16));
   if (g_settings_get_boolean (settings, "window-maximized"))
     gtk_window_maximize (GTK_WINDOW (self));
 
