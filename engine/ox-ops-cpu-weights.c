@@ -25,7 +25,6 @@ ox_cpu_alloc (gsize bytes, const char *what, GError **error)
 }
 
 typedef struct {
-  OxOpsCpu *ops;
   OxMatrix *matrix;
   const OxTensorInfo *tensor;
   OxRowOrder order;
@@ -116,7 +115,7 @@ cpu_matrix_load (OxOps *ops,
   const OxLinearKernel *kernel;
   OxMatrix *matrix;
   LoadWork work = {
-    .ops = self, .tensor = tensor, .order = order, .head_dim = head_dim, .progress = progress, .user_data = user_data
+    .tensor = tensor, .order = order, .head_dim = head_dim, .progress = progress, .user_data = user_data
   };
   guint64 row_bytes;
   size_t bytes;

@@ -205,7 +205,7 @@ typedef struct {
   const float *x;
   guint8 *quantized;
   gsize quantized_row;
-  gsize rows, cols;
+  gsize cols;
 } QuantizeWork;
 
 static void
@@ -219,7 +219,6 @@ quantize_rows (void *data, size_t begin, size_t end, unsigned worker)
 
 typedef struct {
   OxOpsCpu *self;
-  guint n;
   OxMatrix *const *w;
   OxTensor *const *y;
   gsize m;
@@ -261,7 +260,7 @@ static void
 cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor *const *y)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  LinearWork work = { .self = self, .n = n, .w = w, .y = y, .m = x->rows, .x = rows_of (x) };
+  LinearWork work = { .self = self, .w = w, .y = y, .m = x->rows, .x = rows_of (x) };
   gboolean quantized = FALSE;
   gsize total;
 
@@ -275,7 +274,7 @@ cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor
   total = work.steps_before[n];
 
   if (quantized) {
-    QuantizeWork q = { .self = self, .x = work.x, .rows = x->rows, .cols = x->cols };
+    QuantizeWork q = { .self = self, .x = work.x, .cols = x->cols };
 
     q.quantized_row = ox_activation_row_bytes (OX_ACTIVATION_Q8, x->cols);
     if (!reserve (self, (void **) &self->quantized, &self->quantized_bytes, q.quantized_row * x->rows))

@@ -8,6 +8,7 @@
 #include <gtksourceview/gtksource.h>
 #include <ftw.h>
 #include <stdio.h>
+#include <time.h>
 
 G_BEGIN_DECLS
 
@@ -50,6 +51,15 @@ gui_test_init (int *argc, char ***argv)
   }
   adw_init ();
   gtk_source_init ();
+}
+
+/* Processor time of this thread, in milliseconds: waiting for other programs does not count. */
+static inline double
+gui_test_thread_ms (void)
+{
+  struct timespec now;
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
+  return (double) now.tv_sec * 1000 + (double) now.tv_nsec / 1e6;
 }
 
 /* Runs the main loop until @condition holds; fails after @seconds. */

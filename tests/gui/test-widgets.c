@@ -4,8 +4,6 @@
  */
 #include "gui-test.h"
 
-#include <time.h>
-
 #include "ox-code-block.h"
 #include "ox-composer.h"
 #include "ox-markdown-view.h"
@@ -295,15 +293,6 @@ test_markdown_long (void)
   gtk_window_destroy (window);
 }
 
-/* Processor time of this thread, in milliseconds. */
-static double
-thread_ms (void)
-{
-  struct timespec now;
-  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &now);
-  return (double) now.tv_sec * 1000 + (double) now.tv_nsec / 1e6;
-}
-
 /* Words without a place where a line may end, as small models like to write them: laid out in a moment all the same. */
 static void
 test_markdown_words (void)
@@ -315,12 +304,12 @@ test_markdown_words (void)
     g_autoptr (GString) text = g_string_new (NULL);
     while (text->len < 50000)
       g_string_append (text, words[w]);
-    double start = thread_ms ();
+    double start = gui_test_thread_ms ();
     ox_markdown_view_set_text (OX_MARKDOWN_VIEW (view), text->str, FALSE);
     gui_test_wait (ox_markdown_view_is_settled (OX_MARKDOWN_VIEW (view)), 20);
     int minimum, natural;
     gtk_widget_measure (view, GTK_ORIENTATION_VERTICAL, 600, &minimum, &natural, NULL, NULL);
-    double took = thread_ms () - start;
+    double took = gui_test_thread_ms () - start;
     g_test_message ("50 kB of “%s”: %.0f ms", words[w], took);
     g_assert_cmpint (natural, >, 100);
 #ifndef __SANITIZE_ADDRESS__

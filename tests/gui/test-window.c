@@ -16,8 +16,6 @@
 #include "ox-window.h"
 
 #include <glib/gstdio.h>
-#include <time.h>
-
 #define N_LONG 1000
 /* What one turn of the main loop may compute, of this thread's own time. The app's promise is 50 ms; this allows for tests
  * beside this one, and for builds with sanitizers. */
@@ -334,14 +332,6 @@ test_search (Test *test)
 
 /* Long conversations */
 
-static double
-thread_ms (void)
-{
-  struct timespec time;
-  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &time);
-  return (double) time.tv_sec * 1000 + (double) time.tv_nsec / 1e6;
-}
-
 /* Runs the main loop until the view has settled; returns the longest turn, in milliseconds of this thread's own time. */
 static double
 longest_turn (Test *test, OxMessageList *list, guint n_views)
@@ -352,10 +342,10 @@ longest_turn (Test *test, OxMessageList *list, guint n_views)
 
   while (quiet == 0 || g_get_monotonic_time () < quiet) {
     g_assert_cmpint (g_get_monotonic_time (), <, end);
-    double start = thread_ms ();
+    double start = gui_test_thread_ms ();
     if (!g_main_context_iteration (NULL, FALSE))
       g_usleep (1000);
-    longest = MAX (longest, thread_ms () - start);
+    longest = MAX (longest, gui_test_thread_ms () - start);
     if (quiet == 0 && ox_chat_view_is_settled (test->chat) && ox_message_list_get_n_views (list) >= n_views)
       quiet = g_get_monotonic_time () + G_USEC_PER_SEC / 4;
   }
@@ -437,18 +427,18 @@ test_stream (Test *test)
   ox_scene_engine_set_script (OX_SCENE_ANSWER, answer->str);
   send (test, "A question?");
 
-  double longest = 0, total = thread_ms ();
+  double longest = 0, total = gui_test_thread_ms ();
   guint n_turns = 0, n_away = 0;
   while (is_answering (test)) {
-    double start = thread_ms ();
+    double start = gui_test_thread_ms ();
     if (!g_main_context_iteration (NULL, FALSE))
       g_usleep (1000);
-    longest = MAX (longest, thread_ms () - start);
+    longest = MAX (longest, gui_test_thread_ms () - start);
     n_turns++;
     n_away += !ox_message_list_get_following (list);
   }
   g_test_message ("%u bytes: longest turn %.1f ms, %u turns, %.0f ms in all", (guint) answer->len, longest, n_turns,
-                  thread_ms () - total);
+                  gui_test_thread_ms () - total);
   g_assert_cmpstr (ox_message_get_text (last_message (test)), ==, answer->str);
   g_assert_cmpuint (n_away, ==, 0);
   g_assert_cmpfloat (longest, <, TURN_MS);
