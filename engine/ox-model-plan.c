@@ -43,6 +43,7 @@ ox_model_state_options (const OxConfig *config, const OxModelOptions *options, O
     .context_length = context_length,
     .chunk = MIN (CHUNK, context_length),
     .slack = SLACK,
+    .kv_type = OX_TYPE_F32,
   };
 }
 
@@ -166,7 +167,7 @@ ox_model_plan_weights (
   g_autoptr (OxModelPlan) plan = g_new0 (OxModelPlan, 1);
   guint64 memory_total;
   OxPlanCount count = { 0 };
-  OxOps *ops = ox_ops_plan_new (ox_kernels (), ox_model_kernel_precision (options), &count);
+  OxOps *ops = ox_ops_plan_new (ox_kernels (), ox_model_kernel_precision (options), OX_QUANTIZE_NONE, &count);
   OxLoader loader = { .ops = ops, .weights = weights, .config = config };
   OxStateOptions state;
   OxNetwork *network;
@@ -187,7 +188,7 @@ ox_model_plan_weights (
   plan->parameters = count.parameters;
   plan->file_bytes = ox_weights_get_file_bytes (weights);
   plan->weight_bytes = count.weight_bytes;
-  plan->kv_bytes_per_token = ox_state_bytes_per_token (config);
+  plan->kv_bytes_per_token = ox_state_bytes_per_token (config, state.kv_type);
   plan->context_length = state.context_length;
   plan->context_length_max = config->max_position_embeddings;
   plan->state_bytes = ox_state_fixed_bytes (config, &state) + plan->kv_bytes_per_token * state.context_length;

@@ -20,6 +20,7 @@ struct _OxModel {
   const OxKernels *kernels;
   OxPool *pool;
   OxPrecision precision;
+  OxOpsCpuOptions ops_options;
   OxOps *ops; /* owns the weights; sessions compute with ops of their own */
   const OxNetworkClass *network_class;
   OxNetwork *network;

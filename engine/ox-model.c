@@ -112,7 +112,13 @@ ox_model_load_full (const char *path,
     g_set_error_literal (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for worker threads");
     return NULL;
   }
-  model->ops = ox_ops_cpu_new (model->kernels, model->pool, model->precision);
+  model->ops_options = (OxOpsCpuOptions) {
+    .kernels = model->kernels,
+    .pool = model->pool,
+    .precision = model->precision,
+    .quantize = OX_QUANTIZE_NONE,
+  };
+  model->ops = ox_ops_cpu_new (&model->ops_options);
   model->network_class = ox_network_class (model->config->family);
   for (guint i = 0; i < ox_weights_get_n_tensors (model->weights); i++)
     state.total += ox_weights_get_tensor (model->weights, i)->n_bytes;
@@ -215,9 +221,9 @@ ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancella
 }
 
 gboolean
-ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GError **error)
+ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, NULL, error);
+  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, cancellable, error);
 
   if (ids == NULL)
     return FALSE;

@@ -4,6 +4,7 @@
  */
 #include "ox-ops-cpu.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,9 +28,8 @@ ox_cpu_alloc (gsize bytes, const char *what, GError **error)
 typedef struct {
   OxMatrix *matrix;
   const OxTensorInfo *tensor;
-  OxRowOrder order;
-  guint head_dim;
-  gsize strip_rows; /* a multiple of row_step and, for interleaved heads, of head_dim */
+  const OxRowMap *map; /* or NULL */
+  gsize strip_rows;    /* a multiple of row_step */
   gsize row_bytes;
   OxLoadFunc progress;
   gpointer user_data;
@@ -50,17 +50,25 @@ stop_loading (LoadWork *work, GError *error)
   g_atomic_int_set (&work->stopped, 1);
 }
 
-/* Rows of each head from GGUF's order (0, d/2, 1, d/2 + 1, …) to the original (0, 1, 2, …). @rows is a multiple of @head_dim. */
-static void
-deinterleave_heads (guint8 *dst, const guint8 *src, gsize rows, gsize row_bytes, guint head_dim)
+/* Rows [begin, end) of the matrix, in pieces that lie together in the file. */
+static gboolean
+read_rows (const LoadWork *work, gsize begin, gsize end, guint8 *rows, GError **error)
 {
-  guint half = head_dim / 2;
+  const guint32 *source = work->map != NULL ? work->map->source : NULL;
 
-  for (gsize head = 0; head < rows; head += head_dim)
-    for (guint j = 0; j < half; j++) {
-      memcpy (dst + (head + j) * row_bytes, src + (head + 2 * j) * row_bytes, row_bytes);
-      memcpy (dst + (head + half + j) * row_bytes, src + (head + 2 * j + 1) * row_bytes, row_bytes);
-    }
+  if (source == NULL)
+    return ox_tensor_read_rows (work->tensor, begin, end, rows, error);
+  for (gsize i = begin; i < end;) {
+    gsize next = i + 1;
+
+    while (next < end && source[next] == source[next - 1] + 1)
+      next++;
+    if (!ox_tensor_read_rows (work->tensor, source[i], (guint64) source[i] + (next - i),
+                              rows + (i - begin) * work->row_bytes, error))
+      return FALSE;
+    i = next;
+  }
+  return TRUE;
 }
 
 static void
@@ -70,14 +78,11 @@ load_strips (void *data, size_t begin, size_t end, unsigned worker)
   gsize rows = work->matrix->packed.rows;
   gsize buffer_bytes = work->strip_rows * work->row_bytes;
   g_autofree guint8 *strip = NULL;
-  g_autofree guint8 *ordered = NULL;
 
   if (g_atomic_int_get (&work->stopped))
     return;
   strip = g_try_malloc (buffer_bytes);
-  if (work->order == OX_ROWS_INTERLEAVED_HEADS)
-    ordered = g_try_malloc (buffer_bytes);
-  if (strip == NULL || (work->order == OX_ROWS_INTERLEAVED_HEADS && ordered == NULL)) {
+  if (strip == NULL) {
     stop_loading (work, g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory to read the model"));
     return;
   }
@@ -85,18 +90,13 @@ load_strips (void *data, size_t begin, size_t end, unsigned worker)
   for (gsize i = begin; i < end && !g_atomic_int_get (&work->stopped); i++) {
     gsize row_begin = i * work->strip_rows;
     gsize row_end = MIN (row_begin + work->strip_rows, rows);
-    const guint8 *source = strip;
     GError *error = NULL;
 
-    if (!ox_tensor_read_rows (work->tensor, row_begin, row_end, strip, &error)) {
+    if (!read_rows (work, row_begin, row_end, strip, &error)) {
       stop_loading (work, error);
       return;
     }
-    if (work->order == OX_ROWS_INTERLEAVED_HEADS) {
-      deinterleave_heads (ordered, strip, row_end - row_begin, work->row_bytes, work->head_dim);
-      source = ordered;
-    }
-    work->matrix->packed.kernel->pack (&work->matrix->packed, source, row_begin, row_end);
+    work->matrix->packed.kernel->pack (&work->matrix->packed, strip, row_begin, row_end);
     if (work->progress != NULL && !work->progress ((row_end - row_begin) * work->row_bytes, work->user_data))
       g_atomic_int_set (&work->stopped, 1);
   }
@@ -105,8 +105,8 @@ load_strips (void *data, size_t begin, size_t end, unsigned worker)
 static OxMatrix *
 cpu_matrix_load (OxOps *ops,
                  const OxTensorInfo *tensor,
-                 OxRowOrder order,
-                 guint head_dim,
+                 const OxRowMap *map,
+                 OxMatrixRole role,
                  OxLoadFunc progress,
                  gpointer user_data,
                  GError **error)
@@ -114,35 +114,27 @@ cpu_matrix_load (OxOps *ops,
   OxOpsCpu *self = (OxOpsCpu *) ops;
   const OxLinearKernel *kernel;
   OxMatrix *matrix;
-  LoadWork work = {
-    .tensor = tensor, .order = order, .head_dim = head_dim, .progress = progress, .user_data = user_data
-  };
-  guint64 row_bytes;
+  LoadWork work = { .tensor = tensor, .map = map, .progress = progress, .user_data = user_data };
+  guint64 row_bytes, rows;
   size_t bytes;
-  gsize unit;
 
-  if (!ox_ops_check_matrix (tensor, error))
+  if (!ox_ops_check_matrix (tensor, map, error))
     return NULL;
-  kernel = self->kernels->linear (tensor->type, self->precision, tensor->dims[0], tensor->dims[1]);
+  rows = map != NULL ? map->n_rows : tensor->dims[0];
+  kernel = self->kernels->linear (tensor->type, self->precision, rows, tensor->dims[1]);
   if (!ox_type_row_bytes (tensor->type, tensor->dims[1], &row_bytes) ||
-      !kernel->packed_bytes (tensor->type, tensor->dims[0], tensor->dims[1], &bytes)) {
+      !kernel->packed_bytes (tensor->type, rows, tensor->dims[1], &bytes)) {
     g_autofree char *what = ox_tensor_describe (tensor);
     g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
                  "%s: tensor “%s” (%s) has a shape that its format does not allow", ox_file_get_name (tensor->file),
                  tensor->name, what);
     return NULL;
   }
-  if (order == OX_ROWS_INTERLEAVED_HEADS && (head_dim == 0 || head_dim % 2 != 0 || tensor->dims[0] % head_dim != 0)) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
-                 "%s: tensor “%s” has %" G_GUINT64_FORMAT " rows, expected a multiple of the head size %u",
-                 ox_file_get_name (tensor->file), tensor->name, tensor->dims[0], head_dim);
-    return NULL;
-  }
 
   matrix = g_new0 (OxMatrix, 1);
   matrix->packed.kernel = kernel;
   matrix->packed.type = tensor->type;
-  matrix->packed.rows = tensor->dims[0];
+  matrix->packed.rows = rows;
   matrix->packed.cols = tensor->dims[1];
   matrix->packed.data = ox_cpu_alloc (bytes, tensor->name, error);
   if (matrix->packed.data == NULL) {
@@ -150,14 +142,9 @@ cpu_matrix_load (OxOps *ops,
     return NULL;
   }
 
-  /* Strips start at whole row steps and, where rows change places, at whole heads. */
-  unit = kernel->row_step;
-  if (order == OX_ROWS_INTERLEAVED_HEADS)
-    while (unit % head_dim != 0)
-      unit += kernel->row_step;
   work.matrix = matrix;
   work.row_bytes = row_bytes;
-  work.strip_rows = MAX (STRIP_BYTES / (row_bytes * unit), 1) * unit;
+  work.strip_rows = MAX (STRIP_BYTES / (row_bytes * kernel->row_step), 1) * kernel->row_step;
   g_mutex_init (&work.lock);
   ox_pool_run (self->pool, load_strips, &work, (matrix->packed.rows + work.strip_rows - 1) / work.strip_rows, 1);
   g_mutex_clear (&work.lock);
@@ -184,7 +171,7 @@ cpu_matrix_free (OxOps *ops, OxMatrix *matrix)
 }
 
 static OxVector *
-cpu_vector_load (OxOps *ops, const OxTensorInfo *tensor, float add, GError **error)
+cpu_vector_load (OxOps *ops, const OxTensorInfo *tensor, OxVectorForm form, GError **error)
 {
   OxVector *vector;
   float *values;
@@ -194,12 +181,18 @@ cpu_vector_load (OxOps *ops, const OxTensorInfo *tensor, float add, GError **err
   values = ox_tensor_read_f32 (tensor, error);
   if (values == NULL)
     return NULL;
-  for (gsize i = 0; i < tensor->n_elements; i++)
-    values[i] += add;
+  for (gsize i = 0; i < tensor->n_elements && form != OX_VECTOR_AS_STORED; i++)
+    values[i] = form == OX_VECTOR_PLUS_ONE ? 1 + values[i] : (float) -exp ((double) values[i]);
   vector = g_new0 (OxVector, 1);
   vector->data = values;
   vector->n = tensor->n_elements;
   return vector;
+}
+
+static float
+cpu_vector_get (OxOps *ops, OxVector *vector, guint index)
+{
+  return index < vector->n ? vector->data[index] : 0;
 }
 
 static void
@@ -217,7 +210,7 @@ cpu_embedding_open (OxOps *ops, const OxTensorInfo *tensor, GError **error)
   OxEmbedding *embedding;
   guint64 row_bytes;
 
-  if (!ox_ops_check_matrix (tensor, error))
+  if (!ox_ops_check_matrix (tensor, NULL, error))
     return NULL;
   if (!ox_type_row_bytes (tensor->type, tensor->dims[1], &row_bytes)) {
     g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” has rows that are no whole number of blocks",
@@ -248,6 +241,7 @@ ox_ops_cpu_init_weights (OxOpsCpu *self)
   self->base.matrix_load = cpu_matrix_load;
   self->base.matrix_free = cpu_matrix_free;
   self->base.vector_load = cpu_vector_load;
+  self->base.vector_get = cpu_vector_get;
   self->base.vector_free = cpu_vector_free;
   self->base.embedding_open = cpu_embedding_open;
   self->base.embedding_free = cpu_embedding_free;

@@ -6,25 +6,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Products between two looks at the cancellable: some 50 ms on a processor for which we have nothing but the C reference. */
 #define MAX_PRODUCTS (1u << 26)
 /* Elements below which handing work to other threads costs more than it saves. */
 #define MIN_PARALLEL_ELEMENTS 16384
-
-struct _OxKv {
-  float *k; /* [n_kv_heads][capacity][head_dim], and the values behind the keys; pages appear when written */
-  float *v;
-  gsize bytes; /* of both */
-  guint n_kv_heads, head_dim, capacity;
-};
-
-static inline float *
-rows_of (const OxTensor *t)
-{
-  return (float *) t->data + (gsize) t->row * t->cols;
-}
 
 void
 ox_ops_cpu_fail (OxOpsCpu *self, GError *error)
@@ -38,9 +24,8 @@ ox_ops_cpu_fail (OxOpsCpu *self, GError *error)
   g_atomic_int_set (&self->failed, 1);
 }
 
-/* Whether to go on. Asked by every operation and by every chunk of a long one, so that a cancel is obeyed within a fraction of a layer. */
-static gboolean
-running (OxOpsCpu *self)
+gboolean
+ox_ops_cpu_running (OxOpsCpu *self)
 {
   if (g_atomic_int_get (&self->failed))
     return FALSE;
@@ -51,9 +36,8 @@ running (OxOpsCpu *self)
   return TRUE;
 }
 
-/* Grows a scratch buffer without keeping its content. */
-static gboolean
-reserve (OxOpsCpu *self, void **buffer, gsize *size, gsize needed)
+gboolean
+ox_ops_cpu_reserve (OxOpsCpu *self, void **buffer, gsize *size, gsize needed)
 {
   g_autoptr (GError) error = NULL;
 
@@ -98,44 +82,6 @@ cpu_tensor_clear (OxOps *ops, OxTensor *tensor)
   memset (tensor, 0, sizeof *tensor);
 }
 
-static OxKv *
-cpu_kv_new (OxOps *ops, guint n_kv_heads, guint head_dim, guint capacity, GError **error)
-{
-  OxKv *kv;
-  gsize bytes;
-  void *memory;
-
-  if (!g_size_checked_mul (&bytes, n_kv_heads, head_dim) || !g_size_checked_mul (&bytes, bytes, capacity) ||
-      !g_size_checked_mul (&bytes, bytes, 2 * sizeof (float))) {
-    g_set_error_literal (error, OX_ERROR, OX_ERROR_NO_MEMORY, "The context is too long for this computer's memory");
-    return NULL;
-  }
-  memory = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    g_autofree char *size = g_format_size (bytes);
-    g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for the conversation's state (%s a layer)",
-                 size);
-    return NULL;
-  }
-  kv = g_new0 (OxKv, 1);
-  kv->k = memory;
-  kv->v = kv->k + (gsize) n_kv_heads * capacity * head_dim;
-  kv->bytes = bytes;
-  kv->n_kv_heads = n_kv_heads;
-  kv->head_dim = head_dim;
-  kv->capacity = capacity;
-  return kv;
-}
-
-static void
-cpu_kv_free (OxOps *ops, OxKv *kv)
-{
-  if (kv == NULL)
-    return;
-  munmap (kv->k, kv->bytes);
-  g_free (kv);
-}
-
 /* ---- Computing ---- */
 
 static void
@@ -172,9 +118,9 @@ cpu_embed (OxOps *ops, OxTensor *y, OxEmbedding *embedding, const guint32 *ids, 
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
   g_autofree guint8 *row = NULL;
-  float *out = rows_of (y);
+  float *out = ox_cpu_rows (y);
 
-  if (!running (self))
+  if (!ox_ops_cpu_running (self))
     return;
   row = g_try_malloc (embedding->row_bytes);
   if (row == NULL) {
@@ -233,7 +179,7 @@ linear_steps (void *data, size_t begin, size_t end, unsigned worker)
   LinearWork *work = data;
   guint i = 0;
 
-  while (begin < end && running (work->self)) {
+  while (begin < end && ox_ops_cpu_running (work->self)) {
     const OxPackedMatrix *w;
     const void *x;
     gsize row_begin, row_end, stop, most;
@@ -247,7 +193,7 @@ linear_steps (void *data, size_t begin, size_t end, unsigned worker)
     row_begin = (begin - work->steps_before[i]) * w->kernel->row_step;
     row_end = MIN ((stop - work->steps_before[i]) * w->kernel->row_step, w->rows);
     x = w->kernel->activation == OX_ACTIVATION_Q8 ? (const void *) work->quantized : (const void *) work->x;
-    y = rows_of (work->y[i]);
+    y = ox_cpu_rows (work->y[i]);
     if (work->m == 1)
       w->kernel->matvec (w, x, y, row_begin, row_end);
     else
@@ -260,11 +206,11 @@ static void
 cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor *const *y)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  LinearWork work = { .self = self, .w = w, .y = y, .m = x->rows, .x = rows_of (x) };
+  LinearWork work = { .self = self, .w = w, .y = y, .m = x->rows, .x = ox_cpu_rows (x) };
   gboolean quantized = FALSE;
   gsize total;
 
-  if (!running (self) || n > G_N_ELEMENTS (work.steps_before) - 1)
+  if (!ox_ops_cpu_running (self) || n > G_N_ELEMENTS (work.steps_before) - 1)
     return;
   for (guint i = 0; i < n; i++) {
     const OxPackedMatrix *p = &w[i]->packed;
@@ -277,7 +223,7 @@ cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor
     QuantizeWork q = { .self = self, .x = work.x, .cols = x->cols };
 
     q.quantized_row = ox_activation_row_bytes (OX_ACTIVATION_Q8, x->cols);
-    if (!reserve (self, (void **) &self->quantized, &self->quantized_bytes, q.quantized_row * x->rows))
+    if (!ox_ops_cpu_reserve (self, (void **) &self->quantized, &self->quantized_bytes, q.quantized_row * x->rows))
       return;
     q.quantized = self->quantized;
     if (x->rows == 1)
@@ -314,10 +260,10 @@ static void
 cpu_rms_norm (OxOps *ops, OxTensor *y, const OxTensor *x, OxVector *w, guint group, float eps)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  NormWork work = { self, rows_of (y), rows_of (x), w != NULL ? w->data : NULL, group, eps };
+  NormWork work = { self, ox_cpu_rows (y), ox_cpu_rows (x), w != NULL ? w->data : NULL, group, eps };
   gsize groups = (gsize) x->rows * (x->cols / group);
 
-  if (!running (self))
+  if (!ox_ops_cpu_running (self))
     return;
   if (groups * group < MIN_PARALLEL_ELEMENTS)
     norm_groups (&work, 0, groups, 0);
@@ -330,37 +276,37 @@ cpu_add_bias (OxOps *ops, OxTensor *x, OxVector *bias)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (!running (self))
+  if (!ox_ops_cpu_running (self))
     return;
   for (guint i = 0; i < x->rows; i++)
-    self->kernels->add (rows_of (x) + (gsize) i * x->cols, bias->data, x->cols);
+    self->kernels->add (ox_cpu_rows (x) + (gsize) i * x->cols, bias->data, x->cols);
 }
 
 typedef struct {
   OxOpsCpu *self;
   OxTensor *x;
   const float *cos, *sin;
-  guint head_dim;
+  guint head_dim, rotary_dim;
 } RopeWork;
 
 static void
 rope_rows (void *data, size_t begin, size_t end, unsigned worker)
 {
   RopeWork *work = data;
-  guint half = work->head_dim / 2;
+  guint half = work->rotary_dim / 2;
 
   for (gsize i = begin; i < end; i++)
-    work->self->kernels->rope (rows_of (work->x) + i * work->x->cols, work->cos + i * half, work->sin + i * half,
-                               work->x->cols / work->head_dim, work->head_dim);
+    work->self->kernels->rope (ox_cpu_rows (work->x) + i * work->x->cols, work->cos + i * half, work->sin + i * half,
+                               work->x->cols / work->head_dim, work->head_dim, work->rotary_dim);
 }
 
 static void
-cpu_rope (OxOps *ops, OxTensor *x, const float *cos, const float *sin, guint head_dim)
+cpu_rope (OxOps *ops, OxTensor *x, const float *cos, const float *sin, guint head_dim, guint rotary_dim)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  RopeWork work = { self, x, cos, sin, head_dim };
+  RopeWork work = { self, x, cos, sin, head_dim, rotary_dim };
 
-  if (!running (self))
+  if (!ox_ops_cpu_running (self))
     return;
   if ((gsize) x->rows * x->cols < MIN_PARALLEL_ELEMENTS)
     rope_rows (&work, 0, x->rows, 0);
@@ -393,9 +339,9 @@ static void
 cpu_gated (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, OxGate gate_kind)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  ElementWork work = { self, rows_of (y), rows_of (gate), rows_of (up), y->cols, gate_kind };
+  ElementWork work = { self, ox_cpu_rows (y), ox_cpu_rows (gate), ox_cpu_rows (up), y->cols, gate_kind };
 
-  if (!running (self))
+  if (!ox_ops_cpu_running (self))
     return;
   if ((gsize) y->rows * y->cols < MIN_PARALLEL_ELEMENTS)
     gate_rows (&work, 0, y->rows, 0);
@@ -408,85 +354,15 @@ cpu_add (OxOps *ops, OxTensor *y, const OxTensor *x)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (running (self))
-    self->kernels->add (rows_of (y), rows_of (x), (gsize) y->rows * y->cols);
-}
-
-/* ---- attention ---- */
-
-static void
-cpu_kv_write (OxOps *ops, OxKv *kv, const OxTensor *k, const OxTensor *v, guint position)
-{
-  OxOpsCpu *self = (OxOpsCpu *) ops;
-  gsize d = kv->head_dim;
-
-  if (!running (self))
-    return;
-  for (guint i = 0; i < k->rows; i++) {
-    const float *k_row = rows_of (k) + (gsize) i * k->cols;
-    const float *v_row = rows_of (v) + (gsize) i * v->cols;
-    gsize slot = ((gsize) position + i) % kv->capacity;
-
-    for (guint h = 0; h < kv->n_kv_heads; h++) {
-      memcpy (kv->k + ((gsize) h * kv->capacity + slot) * d, k_row + h * d, d * sizeof (float));
-      memcpy (kv->v + ((gsize) h * kv->capacity + slot) * d, v_row + h * d, d * sizeof (float));
-    }
-  }
-}
-
-typedef struct {
-  OxOpsCpu *self;
-  OxAttention args;
-  gsize scratch;
-} AttentionWork;
-
-static void
-attention_items (void *data, size_t begin, size_t end, unsigned worker)
-{
-  AttentionWork *work = data;
-
-  for (gsize i = begin; i < end && running (work->self); i++)
-    work->self->kernels->attention (&work->args, i / work->args.n_kv_heads, i % work->args.n_kv_heads,
-                                    work->self->attention_scratch + worker * work->scratch);
-}
-
-static void
-cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale)
-{
-  OxOpsCpu *self = (OxOpsCpu *) ops;
-  AttentionWork work = { .self = self };
-  gsize scratch_bytes = self->attention_floats * sizeof (float);
-
-  if (!running (self))
-    return;
-  work.args = (OxAttention) {
-    .q = rows_of (q),
-    .k = kv->k,
-    .v = kv->v,
-    .out = rows_of (y),
-    .m = q->rows,
-    .n_heads = q->cols / kv->head_dim,
-    .n_kv_heads = kv->n_kv_heads,
-    .head_dim = kv->head_dim,
-    .capacity = kv->capacity,
-    .position = position,
-    .window = window,
-    .scale = scale,
-  };
-  /* Parts start at whole cache lines, so that workers do not write to each other's. */
-  work.scratch = (ox_attention_scratch (&work.args) + 15) & ~(gsize) 15;
-  if (!reserve (self, (void **) &self->attention_scratch, &scratch_bytes,
-                work.scratch * ox_pool_threads (self->pool) * sizeof (float)))
-    return;
-  self->attention_floats = scratch_bytes / sizeof (float);
-  ox_pool_run (self->pool, attention_items, &work, work.args.m * work.args.n_kv_heads, 1);
+  if (ox_ops_cpu_running (self))
+    self->kernels->add (ox_cpu_rows (y), ox_cpu_rows (x), (gsize) y->rows * y->cols);
 }
 
 static void
 cpu_read (OxOps *ops, const OxTensor *x, float *values)
 {
-  if (running ((OxOpsCpu *) ops))
-    memcpy (values, rows_of (x), (gsize) x->rows * x->cols * sizeof (float));
+  if (ox_ops_cpu_running ((OxOpsCpu *) ops))
+    memcpy (values, ox_cpu_rows (x), (gsize) x->rows * x->cols * sizeof (float));
 }
 
 static void
@@ -502,20 +378,20 @@ cpu_free (OxOps *ops)
 }
 
 OxOps *
-ox_ops_cpu_new (const OxKernels *kernels, OxPool *pool, OxPrecision precision)
+ox_ops_cpu_new (const OxOpsCpuOptions *options)
 {
   OxOpsCpu *self = g_new0 (OxOpsCpu, 1);
 
-  self->kernels = kernels;
-  self->pool = pool;
-  self->precision = precision;
+  self->kernels = options->kernels;
+  self->pool = options->pool;
+  self->precision = options->precision;
+  self->quantize = options->quantize;
+  self->cache = options->cache;
   g_mutex_init (&self->error_lock);
   self->base = (OxOps) {
     .free = cpu_free,
     .tensor_init = cpu_tensor_init,
     .tensor_clear = cpu_tensor_clear,
-    .kv_new = cpu_kv_new,
-    .kv_free = cpu_kv_free,
     .begin = cpu_begin,
     .finish = cpu_finish,
     .embed = cpu_embed,
@@ -523,12 +399,11 @@ ox_ops_cpu_new (const OxKernels *kernels, OxPool *pool, OxPrecision precision)
     .rms_norm = cpu_rms_norm,
     .add_bias = cpu_add_bias,
     .rope = cpu_rope,
-    .kv_write = cpu_kv_write,
-    .attention = cpu_attention,
     .gated = cpu_gated,
     .add = cpu_add,
     .read = cpu_read,
   };
   ox_ops_cpu_init_weights (self);
+  ox_ops_cpu_init_attention (self);
   return &self->base;
 }

@@ -1,4 +1,4 @@
-/* What the two halves of the CPU table share: weights (ox-ops-cpu-weights.c) and computing (ox-ops-cpu.c).
+/* What the parts of the CPU table share: weights, attention, linear attention, experts (ox-ops-cpu-*.c) and the rest (ox-ops-cpu.c).
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -11,6 +11,8 @@ typedef struct {
   const OxKernels *kernels;
   OxPool *pool;
   OxPrecision precision;
+  OxQuantize quantize;
+  OxPackedCache *cache; /* borrowed, or NULL */
 
   GCancellable *cancellable; /* of the running computation, borrowed */
   gint failed;               /* atomic: operations do nothing any more */
@@ -44,4 +46,18 @@ gpointer ox_cpu_alloc (gsize bytes, const char *what, GError **error);
 /* Keeps the first error and makes the rest of the computation a no-op. Takes @error. Any thread. */
 void ox_ops_cpu_fail (OxOpsCpu *self, GError *error);
 
+/* Whether to go on. Asked by every operation and by every chunk of a long one, so that a cancel is obeyed within a fraction of a
+ * layer. */
+gboolean ox_ops_cpu_running (OxOpsCpu *self);
+/* Grows a scratch buffer without keeping its content; FALSE when there is no memory, which the computation then fails with. */
+gboolean ox_ops_cpu_reserve (OxOpsCpu *self, void **buffer, gsize *size, gsize needed);
+
+static inline float *
+ox_cpu_rows (const OxTensor *t)
+{
+  return (float *) t->data + (gsize) t->row * t->cols;
+}
+
+/* Each fills its part of the table. */
 void ox_ops_cpu_init_weights (OxOpsCpu *self);
+void ox_ops_cpu_init_attention (OxOpsCpu *self);

@@ -28,7 +28,7 @@ ox_session_new_full (OxModel *model, guint chunk, OxTraceFunc trace, gpointer tr
   options.trace_data = trace_data;
   session->model = ox_model_ref (model);
   session->tokens = g_array_new (FALSE, FALSE, sizeof (guint32));
-  session->ops = ox_ops_cpu_new (model->kernels, model->pool, model->precision);
+  session->ops = ox_ops_cpu_new (&model->ops_options);
   session->state = ox_state_new (session->ops, model->config, &options, error);
   session->logits = g_try_new (float, model->config->vocab_size);
   if (session->state != NULL && session->logits == NULL)

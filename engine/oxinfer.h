@@ -112,17 +112,52 @@ typedef enum {
 } OxFit;
 
 /**
+ * OxModelWeights: how the weights of a float checkpoint (BF16, F16, F32) are held in memory. Files that are quantised already stay as
+ * they are.
+ * @OX_MODEL_WEIGHTS_AUTO: as stored with exact precision; else Q8 when that fits in the memory that is free now, else Q4
+ * @OX_MODEL_WEIGHTS_STORED: as the file has them
+ * @OX_MODEL_WEIGHTS_Q8: 8 bits, blocks of 32 with one scale
+ * @OX_MODEL_WEIGHTS_Q4: 4 bits, blocks of 32 with one scale; the output head in Q8
+ */
+typedef enum {
+  OX_MODEL_WEIGHTS_AUTO,
+  OX_MODEL_WEIGHTS_STORED,
+  OX_MODEL_WEIGHTS_Q8,
+  OX_MODEL_WEIGHTS_Q4,
+} OxModelWeights;
+
+/**
+ * OxModelKv: the format of keys and values.
+ * @OX_MODEL_KV_AUTO: F32 with exact precision, else F16
+ */
+typedef enum {
+  OX_MODEL_KV_AUTO,
+  OX_MODEL_KV_F32,
+  OX_MODEL_KV_F16,
+  OX_MODEL_KV_BF16,
+  OX_MODEL_KV_Q8,
+} OxModelKv;
+
+/**
  * OxModelOptions:
  * @precision: see OxModelPrecision
+ * @weights: see OxModelWeights
+ * @kv: see OxModelKv
  * @threads: worker threads; 0: every core that this process may use
  * @context_length: tokens a conversation may have; 0: the model's own, at most 8192
  * @ignore_memory: try to load even when it does not fit in the memory that is free now
+ * @no_packed_cache: do not keep packed weights on disk and do not use those kept
+ * @drafter: a smaller model made for this one, which guesses tokens ahead (Gemma 4 assistant); NULL: none
  */
 typedef struct {
   OxModelPrecision precision;
+  OxModelWeights weights;
+  OxModelKv kv;
   guint threads;
   guint context_length;
   gboolean ignore_memory;
+  gboolean no_packed_cache;
+  const char *drafter;
 } OxModelOptions;
 
 /**
@@ -186,6 +221,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxModel, ox_model_unref)
 /* The plan as it came out: sizes are the real ones. Owned by the model. */
 const OxModelPlan *ox_model_get_plan (OxModel *model);
 
+/* Packed weights that were kept on disk so that the next start is quick: bytes in use, and removing them. The limit is kept by
+ * removing what was used longest ago; 0 keeps nothing. Default: 20 GB. Any thread. */
+guint64 ox_packed_cache_get_bytes (void);
+gboolean ox_packed_cache_clear (GError **error);
+void ox_packed_cache_set_limit (guint64 bytes);
+
 /* ---- Text to tokens ------------------------------------------------------------------------------------------- */
 
 typedef struct _OxTokenizer OxTokenizer;
@@ -211,22 +252,98 @@ typedef enum {
   OX_ROLE_SYSTEM,
   OX_ROLE_USER,
   OX_ROLE_ASSISTANT,
+  OX_ROLE_TOOL, /* the result of a call that the assistant made */
 } OxRole;
+
+/* Whether the model is to think before it answers. DEFAULT: as its makers set it. */
+typedef enum {
+  OX_THINKING_DEFAULT,
+  OX_THINKING_OFF,
+  OX_THINKING_ON,
+} OxThinking;
 
 /* A conversation as the model is to see it: always the whole one. */
 typedef struct _OxChat OxChat;
 
 OxChat *ox_chat_new (void);
+OxChat *ox_chat_copy (const OxChat *chat);
 void ox_chat_free (OxChat *chat);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxChat, ox_chat_free)
 /* Text is copied; invalid UTF-8 becomes U+FFFD. */
 void ox_chat_append (OxChat *chat, OxRole role, const char *text);
+/* Reasoning that led to the last message, which is the assistant's. Formats show a model only what its makers want it to see again. */
+void ox_chat_set_reasoning (OxChat *chat, const char *reasoning);
+/* A call that the last message, which is the assistant's, makes. @arguments: a JSON object. @id may be NULL. FALSE with
+ * OX_ERROR_INVALID when @arguments is no JSON object. */
+gboolean ox_chat_add_tool_call (OxChat *chat, const char *id, const char *name, const char *arguments, GError **error);
+/* A message of the tool role: what the call @id of tool @name gave. Both may be NULL: then it answers the calls in turn. */
+void ox_chat_append_tool_result (OxChat *chat, const char *id, const char *name, const char *text);
+/* A tool that the model may call, as OpenAI-like JSON: {"type": "function", "function": {"name", "description", "parameters"}}.
+ * OX_ERROR_INVALID when it is not that. */
+gboolean ox_chat_add_tool (OxChat *chat, const char *declaration, GError **error);
+void ox_chat_set_thinking (OxChat *chat, OxThinking thinking);
+/* "low", "medium", "xhigh"; NULL: the model's own. Only some formats know it. */
+void ox_chat_set_reasoning_effort (OxChat *chat, const char *effort);
+
 guint ox_chat_get_length (const OxChat *chat);
 OxRole ox_chat_get_role (const OxChat *chat, guint index);
+/* The text of a message; "" for one that has none. */
 const char *ox_chat_get_text (const OxChat *chat, guint index);
 
 /* Tokens that @chat would take, prompt for the answer included. */
-gboolean ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GError **error);
+gboolean ox_model_count_tokens (
+  OxModel *model, const OxChat *chat, guint *n_tokens, GCancellable *cancellable, GError **error);
+
+/* ---- Tools ---------------------------------------------------------------------------------------------------- */
+
+/* Functions that a model may call while it answers. */
+typedef struct _OxToolbox OxToolbox;
+
+/* @OX_TOOL_HAS_EFFECTS: changes something outside of the conversation, so the user is asked before each call */
+typedef enum {
+  OX_TOOL_PLAIN = 0,
+  OX_TOOL_HAS_EFFECTS = 1 << 0,
+} OxToolFlags;
+
+/* Runs a call. @arguments: a JSON object, checked against the declaration's types and required fields. Returns the result as text or
+ * JSON for the model, or NULL with an error, which the model is told in words. May be slow; obeys @cancellable. On the thread of
+ * the blocking call that answers. */
+typedef char *(*OxToolFunc) (const char *arguments, gpointer user_data, GCancellable *cancellable, GError **error);
+/* Whether the user allows this call. Blocks until they have said. */
+typedef gboolean (*OxToolPermissionFunc) (const char *name,
+                                          const char *arguments,
+                                          gpointer user_data,
+                                          GCancellable *cancellable);
+
+OxToolbox *ox_toolbox_new (void);
+OxToolbox *ox_toolbox_ref (OxToolbox *toolbox);
+void ox_toolbox_unref (OxToolbox *toolbox);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxToolbox, ox_toolbox_unref)
+/* @declaration: as for ox_chat_add_tool(); its name must be new to the toolbox. OX_ERROR_INVALID otherwise. */
+gboolean ox_toolbox_add (OxToolbox *toolbox,
+                         const char *declaration,
+                         OxToolFlags flags,
+                         OxToolFunc func,
+                         gpointer user_data,
+                         GDestroyNotify destroy,
+                         GError **error);
+/* The tools that need nothing but this computer: get_date_time, calculate, convert_units. */
+void ox_toolbox_add_builtin (OxToolbox *toolbox);
+/* A text that the user attached: read_attachment lists and reads those added so far, by line. */
+void ox_toolbox_add_attachment (OxToolbox *toolbox, const char *name, const char *text);
+/* Without one, calls that have effects are refused. */
+void ox_toolbox_set_permission (OxToolbox *toolbox, OxToolPermissionFunc func, gpointer user_data);
+guint ox_toolbox_get_length (OxToolbox *toolbox);
+/* The name and the declaration of a tool, owned by the toolbox. */
+const char *ox_toolbox_get_name (OxToolbox *toolbox, guint index);
+const char *ox_toolbox_get_declaration (OxToolbox *toolbox, guint index);
+/* Runs one call. Never NULL but when cancelled: what went wrong is told in the text, and @failed set. Free with g_free(). */
+char *ox_toolbox_call (OxToolbox *toolbox,
+                       const char *name,
+                       const char *arguments,
+                       gboolean *failed,
+                       GCancellable *cancellable,
+                       GError **error);
 
 /* ---- Answers -------------------------------------------------------------------------------------------------- */
 
@@ -241,6 +358,8 @@ gboolean ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tok
  * @presence_penalty: 0: off; over the answer
  * @seed: the same seed, chat, model and machine give the same answer; 0: a new one each time
  * @max_tokens: of the answer; 0: up to the end of the context
+ * @stop: strings that end the answer, themselves not part of it; NULL-terminated, borrowed; NULL: none
+ * @json_schema: the answer is JSON that this schema allows; borrowed; NULL: anything
  */
 typedef struct {
   float temperature;
@@ -252,6 +371,8 @@ typedef struct {
   float presence_penalty;
   guint64 seed;
   guint max_tokens;
+  const char *const *stop;
+  const char *json_schema;
 } OxSampling;
 
 /* The model's own recommendation (generation_config.json, or the family's), with everything else off. */
@@ -266,11 +387,15 @@ void ox_model_get_default_sampling (OxModel *model, OxSampling *sampling);
  * @prefill_seconds: reading the prompt
  * @decode_seconds: writing the answer
  * @first_token_seconds: from the call to the first piece of text
+ * @drafted_tokens: guessed ahead by a drafter or from the text itself
+ * @accepted_tokens: of these, what the model would have said, too
  */
 typedef struct {
   guint prompt_tokens;
   guint reused_tokens;
   guint answer_tokens;
+  guint drafted_tokens;
+  guint accepted_tokens;
   guint context_length;
   double prefill_seconds;
   double decode_seconds;
@@ -287,27 +412,37 @@ double ox_statistics_get_decode_rate (const OxStatistics *statistics);
  * @OX_END_LENGTH: max_tokens reached
  * @OX_END_CONTEXT: the context is full
  * @OX_END_CANCELLED: stopped by the caller
+ * @OX_END_TOOL_ROUNDS: the model called tools more often in a row than is allowed
  * @OX_END_ERROR: see the call's GError
  */
 typedef enum {
   OX_END_STOP,
   OX_END_LENGTH,
   OX_END_CONTEXT,
+  OX_END_TOOL_ROUNDS,
   OX_END_CANCELLED,
   OX_END_ERROR,
 } OxEndReason;
 
 /**
  * OxEventType:
+ * @OX_EVENT_CONTEXT: the conversation was too long, and @done of its @total messages were left out, oldest first
  * @OX_EVENT_PREFILL: reading: @done of @total tokens
  * @OX_EVENT_THINKING: a piece of reasoning text
  * @OX_EVENT_TEXT: a piece of the answer: whole UTF-8 characters
+ * @OX_EVENT_TOOL_CALL: a call that is about to run: @tool_id, @tool_name, @tool_arguments
+ * @OX_EVENT_TOOL_RESULT: what it gave: @tool_id, @tool_name, @text; @failed
+ * @OX_EVENT_TOOL_MALFORMED: @text is a call that could not be read; it does not run
  * @OX_EVENT_END: the one last event of a call, whatever happened: @reason and final statistics
  */
 typedef enum {
+  OX_EVENT_CONTEXT,
   OX_EVENT_PREFILL,
   OX_EVENT_THINKING,
   OX_EVENT_TEXT,
+  OX_EVENT_TOOL_CALL,
+  OX_EVENT_TOOL_RESULT,
+  OX_EVENT_TOOL_MALFORMED,
   OX_EVENT_END,
 } OxEventType;
 
@@ -315,6 +450,10 @@ typedef enum {
 typedef struct {
   OxEventType type;
   const char *text;
+  const char *tool_id;
+  const char *tool_name;
+  const char *tool_arguments; /* a JSON object */
+  gboolean failed;
   guint done;
   guint total;
   OxEndReason reason;
@@ -331,6 +470,52 @@ OxSession *ox_session_new (OxModel *model, GError **error);
 void ox_session_free (OxSession *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxSession, ox_session_free)
 OxModel *ox_session_get_model (OxSession *session);
+
+/* What to do with a conversation that is longer than the context. OX_CONTEXT_STOP: OX_ERROR_CONTEXT_FULL before anything is read.
+ * OX_CONTEXT_DROP_OLDEST: leave out the oldest turns, keep the system message and the last question. */
+typedef enum {
+  OX_CONTEXT_STOP,
+  OX_CONTEXT_DROP_OLDEST,
+} OxContextPolicy;
+
+void ox_session_set_context_policy (OxSession *session, OxContextPolicy policy);
+
+/* Guessing tokens ahead and checking several at once. The answer is the same, sooner. OX_SPECULATION_AUTO: with the model's drafter or
+ * MTP layer, else from repetitions in the text, as long as it pays. */
+typedef enum {
+  OX_SPECULATION_AUTO,
+  OX_SPECULATION_OFF,
+} OxSpeculation;
+
+void ox_session_set_speculation (OxSession *session, OxSpeculation speculation);
+
+/* Tools that answers may call, at most @max_rounds times in a row. Their declarations go to the model along with those of the chat.
+ * NULL: none. */
+void ox_session_set_toolbox (OxSession *session, OxToolbox *toolbox, guint max_rounds);
+
+/**
+ * OxContextUse: what sending a chat would mean, told beforehand
+ * @prompt_tokens: of the whole chat, prompt for the answer included
+ * @reused_tokens: of these, held by the session already
+ * @context_length: tokens the session can hold
+ * @dropped_messages: messages that the session's context policy would leave out
+ * @dropped_tokens: the tokens of these
+ */
+typedef struct {
+  guint prompt_tokens;
+  guint reused_tokens;
+  guint context_length;
+  guint dropped_messages;
+  guint dropped_tokens;
+} OxContextUse;
+
+gboolean ox_session_measure (
+  OxSession *session, const OxChat *chat, OxContextUse *use, GCancellable *cancellable, GError **error);
+
+/* The tokens held and their state, to a file and back. A file of another model or another version is OX_ERROR_UNSUPPORTED; a damaged
+ * one OX_ERROR_DAMAGED; either leaves the session empty. Written atomically. */
+gboolean ox_session_save (OxSession *session, const char *path, GCancellable *cancellable, GError **error);
+gboolean ox_session_restore (OxSession *session, const char *path, GCancellable *cancellable, GError **error);
 
 /* Answers @chat, whose last message is normally the user's; when it is the assistant's, the answer continues it. The session
  * works out what it already holds, so the caller just passes the whole conversation, edited or not. @sampling NULL: the

@@ -148,8 +148,8 @@ typedef struct {
 
   /* y = x · rsqrt(mean(x²) + eps) · (w + weight_offset); w NULL: no weight. y may be x. (Zhang & Sennrich 2019) */
   void (*rms_norm) (float *y, const float *x, const float *w, float weight_offset, float eps, size_t n);
-  /* Rotates pairs (i, i + head_dim/2) of each head in place: @cos and @sin [head_dim/2]. (Su et al. 2021, "rotate half") */
-  void (*rope) (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim);
+  /* Rotates pairs (i, i + rotary_dim/2) of each head in place: @cos and @sin [rotary_dim/2]. (Su et al. 2021, "rotate half") */
+  void (*rope) (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim, size_t rotary_dim);
   /* y = silu(gate) · up and y = gelu_tanh(gate) · up; y may be gate or up. */
   void (*silu_mul) (float *y, const float *gate, const float *up, size_t n);
   void (*gelu_tanh_mul) (float *y, const float *gate, const float *up, size_t n);

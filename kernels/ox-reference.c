@@ -52,9 +52,9 @@ rms_norm_c (float *y, const float *x, const float *w, float weight_offset, float
 }
 
 static void
-rope_c (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim)
+rope_c (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim, size_t rotary_dim)
 {
-  size_t half = head_dim / 2;
+  size_t half = rotary_dim / 2;
 
   for (size_t h = 0; h < n_heads; h++, x += head_dim)
     for (size_t i = 0; i < half; i++) {

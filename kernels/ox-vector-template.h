@@ -59,9 +59,9 @@ rms_norm (float *y, const float *x, const float *w, float weight_offset, float e
 }
 
 static void
-rope (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim)
+rope (float *x, const float *cos, const float *sin, size_t n_heads, size_t head_dim, size_t rotary_dim)
 {
-  size_t half = head_dim / 2;
+  size_t half = rotary_dim / 2;
 
   for (size_t h = 0; h < n_heads; h++, x += head_dim) {
     size_t i = 0;

@@ -296,7 +296,7 @@ ox_golden_model_run (OxGoldenCase *self, GCancellable *cancellable)
   check_prompts (&run, yyjson_is_true (yyjson_obj_get (chunked, "verified")));
   check_rope_table (&run, "full_", &model->config->rope);
   check_rope_table (&run, "", &model->config->rope);
-  if (model->config->is_sliding != NULL)
+  if (model->config->sliding_window > 0)
     check_rope_table (&run, "sliding_", &model->config->rope_sliding);
   ox_golden_case_finish (self, "this version computes no such value");
 }

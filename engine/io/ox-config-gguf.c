@@ -254,7 +254,7 @@ read_ropes (const Source *source, OxConfig *config, GError **error)
   const char *type = ox_gguf_get_string (source->gguf, type_key);
   double local_theta;
 
-  config->rope = (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .factor = 1 };
+  config->rope = (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .factor = 1, .partial_rotary_factor = 1 };
   if (!read_positive (source, "rope.freq_base", 1e12, gemma ? 1e6 : 1e4, &config->rope.theta, error) ||
       !read_positive (source, "rope.freq_base_swa", 1e12, gemma ? 1e4 : config->rope.theta, &local_theta, error))
     return FALSE;
@@ -275,7 +275,8 @@ read_ropes (const Source *source, OxConfig *config, GError **error)
   /* Gemma 3 scales full layers only; elsewhere all layers rotate alike. */
   config->rope_sliding = config->rope;
   if (gemma)
-    config->rope_sliding = (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .theta = local_theta, .factor = 1 };
+    config->rope_sliding =
+      (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .theta = local_theta, .factor = 1, .partial_rotary_factor = 1 };
   return read_rope_factors (source, config, error);
 }
 
@@ -288,6 +289,7 @@ read_layers (const Source *source, OxConfig *config, GError **error)
   guint n = config->num_hidden_layers;
   guint pattern = 6;
 
+  config->layer_kinds = g_new0 (OxLayerKind, n);
   if (config->family != OX_FAMILY_GEMMA3)
     return TRUE;
   if (!read_uint (source, "attention.sliding_window", 1, OX_CONFIG_MAX_POSITIONS, 0, &config->sliding_window, error))
@@ -301,9 +303,8 @@ read_layers (const Source *source, OxConfig *config, GError **error)
     }
   } else if (!read_uint (source, "attention.sliding_window_pattern", 1, OX_CONFIG_MAX_LAYERS, 6, &pattern, error))
     return FALSE;
-  config->is_sliding = g_new0 (gboolean, n);
   for (guint i = 0; i < n; i++)
-    config->is_sliding[i] = list ? list[i] != 0 : (i + 1) % pattern != 0;
+    config->layer_kinds[i] = (list ? list[i] != 0 : (i + 1) % pattern != 0) ? OX_LAYER_SLIDING : OX_LAYER_FULL;
   return TRUE;
 }
 

@@ -199,6 +199,7 @@ read_rope (
   rope->type = OX_ROPE_DEFAULT;
   rope->theta = default_theta;
   rope->factor = 1;
+  rope->partial_rotary_factor = 1;
   if (!object)
     return TRUE;
   if (!yyjson_is_obj (object))
@@ -273,7 +274,8 @@ read_ropes (const Fields *fields, OxConfig *config, GError **error)
   /* Gemma 3 scales full layers only; elsewhere all layers rotate alike. */
   config->rope_sliding = config->rope;
   if (gemma)
-    config->rope_sliding = (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .theta = local_theta, .factor = 1 };
+    config->rope_sliding =
+      (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .theta = local_theta, .factor = 1, .partial_rotary_factor = 1 };
   return TRUE;
 }
 
@@ -293,8 +295,8 @@ read_layer_types (const Fields *fields, OxConfig *config, yyjson_val *list, GErr
   }
   yyjson_arr_foreach (list, idx, max, val)
   {
-    config->is_sliding[idx] = yyjson_equals_str (val, "sliding_attention");
-    if (!config->is_sliding[idx] && !yyjson_equals_str (val, "full_attention")) {
+    config->layer_kinds[idx] = yyjson_equals_str (val, "sliding_attention") ? OX_LAYER_SLIDING : OX_LAYER_FULL;
+    if (config->layer_kinds[idx] == OX_LAYER_FULL && !yyjson_equals_str (val, "full_attention")) {
       g_autofree char *quoted = yyjson_is_str (val) ? ox_quote (yyjson_get_str (val), (gssize) yyjson_get_len (val))
                                                     : g_strdup (ox_json_describe (val));
 
@@ -318,7 +320,7 @@ read_layers (const Fields *fields, OxConfig *config, GError **error)
   gboolean any = FALSE;
   gboolean use_sliding;
 
-  config->is_sliding = g_new0 (gboolean, config->num_hidden_layers);
+  config->layer_kinds = g_new0 (OxLayerKind, config->num_hidden_layers);
   if (list) {
     if (!read_layer_types (fields, config, list, error))
       return FALSE;
@@ -340,13 +342,12 @@ read_layers (const Fields *fields, OxConfig *config, GError **error)
   }
   for (guint i = 0; i < config->num_hidden_layers; i++) {
     if (!list)
-      config->is_sliding[i] = i >= first && (i + 1) % pattern != 0;
-    any = any || config->is_sliding[i];
+      config->layer_kinds[i] = i >= first && (i + 1) % pattern != 0 ? OX_LAYER_SLIDING : OX_LAYER_FULL;
+    any = any || config->layer_kinds[i] == OX_LAYER_SLIDING;
   }
   if (any)
     return read_uint (fields, "sliding_window", 1, OX_CONFIG_MAX_POSITIONS,
                       config->family == OX_FAMILY_GEMMA3 ? 4096 : 0, &config->sliding_window, error);
-  g_clear_pointer (&config->is_sliding, g_free);
   return TRUE;
 }
 

@@ -14,7 +14,9 @@ ox_config_new (void)
   OxConfig *config = g_new0 (OxConfig, 1);
 
   config->eos_token_ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  config->suppress_token_ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   config->bos_token_id = -1;
+  config->rope.partial_rotary_factor = config->rope_sliding.partial_rotary_factor = 1;
   return config;
 }
 
@@ -25,10 +27,11 @@ ox_config_free (OxConfig *config)
     return;
   g_free (config->name);
   g_free (config->architecture);
-  g_free (config->is_sliding);
+  g_free (config->layer_kinds);
   g_free (config->rope.freq_factors);
   g_free (config->rope_sliding.freq_factors);
   g_array_unref (config->eos_token_ids);
+  g_array_unref (config->suppress_token_ids);
   g_free (config);
 }
 
@@ -82,6 +85,55 @@ ox_config_check_id (const OxConfig *config, guint64 id, const char *file_name, c
                "%s: “%s” is %" G_GUINT64_FORMAT ", a token id below the vocabulary's size of %u was expected",
                file_name, field, id, config->vocab_size);
   return FALSE;
+}
+
+/* ---- By layer ---- */
+
+gboolean
+ox_config_is_sliding (const OxConfig *config, guint layer)
+{
+  return config->layer_kinds[layer] == OX_LAYER_SLIDING;
+}
+
+/* Whether Gemma 4's numbers for full layers apply. */
+static gboolean
+is_global (const OxConfig *config, guint layer)
+{
+  return (config->family == OX_FAMILY_GEMMA4 || config->family == OX_FAMILY_GEMMA4_ASSISTANT) &&
+         config->layer_kinds[layer] == OX_LAYER_FULL;
+}
+
+guint
+ox_config_head_dim (const OxConfig *config, guint layer)
+{
+  return is_global (config, layer) ? config->global_head_dim : config->head_dim;
+}
+
+guint
+ox_config_kv_heads (const OxConfig *config, guint layer)
+{
+  return is_global (config, layer) ? config->num_global_key_value_heads : config->num_key_value_heads;
+}
+
+guint
+ox_config_intermediate_size (const OxConfig *config, guint layer)
+{
+  gboolean shared = layer >= config->num_hidden_layers - config->num_kv_shared_layers;
+
+  return shared && config->use_double_wide_mlp ? 2 * config->intermediate_size : config->intermediate_size;
+}
+
+guint
+ox_config_kv_layer (const OxConfig *config, guint layer)
+{
+  guint first_shared = config->num_hidden_layers - config->num_kv_shared_layers;
+
+  if (layer < first_shared)
+    return layer;
+  for (guint i = first_shared; i-- > 0;)
+    if (config->layer_kinds[i] == config->layer_kinds[layer])
+      return i;
+  return layer;
 }
 
 /* The embedding has a row for each token and a column for each hidden unit. A missing one is for the loader to report. */

@@ -10,18 +10,30 @@
 typedef enum {
   OX_FAMILY_LLAMA,
   OX_FAMILY_GEMMA3,
+  OX_FAMILY_GEMMA4,           /* text of E2B, E4B, 12B (unified), 26B-A4B, 31B */
+  OX_FAMILY_GEMMA4_ASSISTANT, /* their drafters */
+  OX_FAMILY_QWEN35,           /* Qwen 3.5, 3.6, 3.8 dense hybrids */
 } OxFamily;
 
 typedef enum {
+  OX_LAYER_FULL,    /* attention over everything */
+  OX_LAYER_SLIDING, /* attention over the last sliding_window positions */
+  OX_LAYER_LINEAR,  /* gated delta rule */
+} OxLayerKind;
+
+typedef enum {
   OX_ROPE_DEFAULT,
-  OX_ROPE_LINEAR, /* frequencies divided by factor */
-  OX_ROPE_LLAMA3, /* frequency bands: see ox-rope.c */
+  OX_ROPE_LINEAR,       /* frequencies divided by factor */
+  OX_ROPE_LLAMA3,       /* frequency bands: see ox-rope.c */
+  OX_ROPE_PROPORTIONAL, /* Gemma 4: frequencies of the whole head, all but the first partial_rotary_factor of them 0 */
 } OxRopeType;
 
 typedef struct {
   OxRopeType type;
   double theta;
   double factor;
+  /* 1: the whole head. DEFAULT type with less: the first head_dim · this rotate, as a head of that size. */
+  double partial_rotary_factor;
   double low_freq_factor, high_freq_factor; /* llama3 */
   guint64 original_max_position_embeddings; /* llama3 */
   float *freq_factors; /* GGUF's rope_freqs.weight [head_dim/2] or NULL: frequencies are divided by these */
@@ -47,13 +59,48 @@ typedef struct {
   gboolean permuted_qk;         /* q and k rows are in GGUF's interleaved-rope order (Llama GGUF) */
   double query_pre_attn_scalar; /* attention scale is its ^-0.5; head_dim unless the model says otherwise */
   guint sliding_window;         /* 0: none */
-  gboolean *is_sliding;         /* [num_hidden_layers]; NULL: none is */
+  OxLayerKind *layer_kinds;     /* [num_hidden_layers] */
   OxRopeConfig rope;            /* full-attention layers */
   OxRopeConfig rope_sliding;    /* sliding layers */
-  gint64 bos_token_id;          /* -1: none */
-  GArray *eos_token_ids;        /* guint32: all that end a turn */
+  double final_logit_softcapping; /* 0: none */
+
+  /* Gemma 4. num_key_value_heads and head_dim are those of sliding layers. */
+  guint global_head_dim;             /* of full layers */
+  guint num_global_key_value_heads;  /* of full layers */
+  gboolean attention_k_eq_v;         /* full layers have no v_proj: values are the keys before norm and rotation */
+  guint num_kv_shared_layers;        /* the last ones, which read the keys and values of an earlier layer */
+  gboolean use_double_wide_mlp;      /* those have an MLP of twice the width */
+  guint hidden_size_per_layer_input; /* PLE; 0: none */
+  guint vocab_size_per_layer_input;  /* rows of its table */
+  guint num_experts, top_k_experts;  /* 0: no mixture of experts */
+  guint moe_intermediate_size;
+  /* Gemma 4 assistant */
+  guint backbone_hidden_size;      /* of the model it drafts for */
+  gboolean use_ordered_embeddings; /* centroid head */
+  guint num_centroids, centroid_intermediate_top_k;
+
+  /* Qwen 3.5 */
+  guint linear_num_key_heads, linear_num_value_heads;
+  guint linear_key_head_dim, linear_value_head_dim;
+  guint linear_conv_kernel_dim;
+  /* GGUF: value head j belongs to key head j % key heads and not to j / (value heads / key heads). */
+  gboolean linear_heads_tiled;
+  guint mtp_num_hidden_layers; /* of the file; its weights may still be absent */
+
+  gint64 bos_token_id;        /* -1: none */
+  GArray *eos_token_ids;      /* guint32: all that end a turn */
+  GArray *suppress_token_ids; /* guint32: never to be sampled (generation_config.json) */
   gboolean from_gguf;
 } OxConfig;
+
+/* ---- What follows from these, by layer ---- */
+
+gboolean ox_config_is_sliding (const OxConfig *config, guint layer);
+guint ox_config_head_dim (const OxConfig *config, guint layer);
+guint ox_config_kv_heads (const OxConfig *config, guint layer);
+guint ox_config_intermediate_size (const OxConfig *config, guint layer);
+/* The layer whose keys and values @layer reads: itself, or for Gemma 4's shared layers the last one of its kind that has its own. */
+guint ox_config_kv_layer (const OxConfig *config, guint layer);
 
 /* @path: as given to ox_weights_open(); config.json and generation_config.json are looked for beside the weights. Errors name the
  * file and the field. Unknown model types: OX_ERROR_UNSUPPORTED with the type's name. */

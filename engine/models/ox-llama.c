@@ -119,14 +119,14 @@ llama_forward (OxNetwork *network,
   OxOps *ops = state->ops;
   float eps = (float) c->rms_norm_eps;
   float scale = (float) (1.0 / sqrt (c->query_pre_attn_scalar));
-  OxTensor x = ox_tensor_view (&state->x, 0, n);       /* [n, hidden], the residual stream */
-  OxTensor h = ox_tensor_view (&state->h, 0, n);       /* [n, hidden] */
-  OxTensor q = ox_tensor_view (&state->q, 0, n);       /* [n, heads · head_dim] */
-  OxTensor k = ox_tensor_view (&state->k, 0, n);       /* [n, kv_heads · head_dim] */
-  OxTensor v = ox_tensor_view (&state->v, 0, n);       /* [n, kv_heads · head_dim] */
-  OxTensor a = ox_tensor_view (&state->a, 0, n);       /* [n, heads · head_dim] */
-  OxTensor gate = ox_tensor_view (&state->gate, 0, n); /* [n, intermediate] */
-  OxTensor up = ox_tensor_view (&state->up, 0, n);     /* [n, intermediate] */
+  OxTensor x = ox_tensor_view (&state->work.x, 0, n);       /* [n, hidden], the residual stream */
+  OxTensor h = ox_tensor_view (&state->work.h, 0, n);       /* [n, hidden] */
+  OxTensor q = ox_tensor_view (&state->work.q, 0, n);       /* [n, heads · head_dim] */
+  OxTensor k = ox_tensor_view (&state->work.k, 0, n);       /* [n, kv_heads · head_dim] */
+  OxTensor v = ox_tensor_view (&state->work.v, 0, n);       /* [n, kv_heads · head_dim] */
+  OxTensor a = ox_tensor_view (&state->work.a, 0, n);       /* [n, heads · head_dim] */
+  OxTensor gate = ox_tensor_view (&state->work.gate, 0, n); /* [n, intermediate] */
+  OxTensor up = ox_tensor_view (&state->work.up, 0, n);     /* [n, intermediate] */
 
   ox_rope_angles (self->frequencies, c->head_dim / 2, position, n, state->cos, state->sin);
   ops->begin (ops, cancellable);
@@ -135,7 +135,7 @@ llama_forward (OxNetwork *network,
 
   for (guint i = 0; i < c->num_hidden_layers; i++) {
     Layer *l = &self->layers[i];
-    guint window = c->is_sliding != NULL && c->is_sliding[i] ? c->sliding_window : 0;
+    guint window = ox_config_is_sliding (c, i) ? c->sliding_window : 0;
 
     /* Attention */
     ops->rms_norm (ops, &h, &x, l->input_layernorm, h.cols, eps);
@@ -149,8 +149,8 @@ llama_forward (OxNetwork *network,
       ops->rms_norm (ops, &q, &q, l->q_norm, c->head_dim, eps);
       ops->rms_norm (ops, &k, &k, l->k_norm, c->head_dim, eps);
     }
-    ops->rope (ops, &q, state->cos, state->sin, c->head_dim);
-    ops->rope (ops, &k, state->cos, state->sin, c->head_dim);
+    ops->rope (ops, &q, state->cos, state->sin, c->head_dim, c->head_dim);
+    ops->rope (ops, &k, state->cos, state->sin, c->head_dim, c->head_dim);
     ops->kv_write (ops, state->kv[i], &k, &v, position);
     ops->attention (ops, &a, &q, state->kv[i], position, window, scale);
     ops->linear (ops, &a, 1, &l->o_proj, (OxTensor *[]) { &h });

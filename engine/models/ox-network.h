@@ -21,14 +21,42 @@ typedef struct {
 /* Shapes are checked against what the configuration says. All return NULL with an error that names file and tensor. @name may hold
  * "%u" for the layer. */
 OxMatrix *ox_loader_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols, GError **error);
+/* As above, for a matrix that @role says is to be rounded less than others. */
+OxMatrix *ox_loader_matrix_for (
+  OxLoader *loader, const char *name, guint layer, OxMatrixRole role, guint rows, guint cols, GError **error);
 /* As above, a q or k projection, whose rows may be interleaved in the file. */
 OxMatrix *ox_loader_qk_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols, GError **error);
+/* One of two matrices of @rows rows each that lie in one tensor, @group rows of the first and @group of the second in turn. */
+OxMatrix *ox_loader_paired_matrix (OxLoader *loader,
+                                   const char *name,
+                                   guint layer,
+                                   gboolean second,
+                                   guint group,
+                                   guint rows,
+                                   guint cols,
+                                   GError **error);
+/* The head with its rows in another order. */
+OxMatrix *ox_loader_ordered_head (OxLoader *loader, const guint32 *source_rows, GError **error);
+/* The matrices of every expert of a layer: gate_up_proj [n_experts, 2 · width, hidden] and down_proj [n_experts, hidden, width], or
+ * GGUF's apart. */
+gboolean ox_loader_experts (OxLoader *loader, guint layer, OxExperts *experts, GError **error);
+void ox_experts_clear (OxExperts *experts, OxOps *ops);
 /* A norm's gain: 1 is added where the family multiplies by 1 + w and the file holds w. */
 OxVector *ox_loader_norm (OxLoader *loader, const char *name, guint layer, guint n, GError **error);
+/* A gain that is w in every family. */
+OxVector *ox_loader_plain_norm (OxLoader *loader, const char *name, guint layer, guint n, GError **error);
 OxVector *ox_loader_bias (OxLoader *loader, const char *name, guint layer, guint n, GError **error);
+/* [n, cols] as one vector of n · cols elements; cols 0: a vector of n. */
+OxVector *ox_loader_vector (
+  OxLoader *loader, const char *name, guint layer, OxVectorForm form, guint n, guint cols, GError **error);
+/* A tensor of one element. */
+gboolean ox_loader_scalar (OxLoader *loader, const char *name, guint layer, float *value, GError **error);
 OxEmbedding *ox_loader_embedding (OxLoader *loader, GError **error);
+OxEmbedding *ox_loader_embedding_named (OxLoader *loader, const char *name, guint rows, guint cols, GError **error);
 /* The output head: lm_head, or the embedding when they are one. */
 OxMatrix *ox_loader_head (OxLoader *loader, GError **error);
+/* NULL when there is none. */
+const OxTensorInfo *ox_loader_find (OxLoader *loader, const char *name, guint layer);
 
 /* ---- State of a session ---- */
 
@@ -40,29 +68,64 @@ typedef void (*OxTraceFunc) (
 typedef struct {
   guint context_length; /* positions that can be held */
   guint chunk;          /* most tokens of one forward pass */
-  guint slack; /* positions beyond the window that a sliding layer keeps, so that a conversation can be cut back */
+  guint slack;    /* positions beyond the window that a sliding layer keeps, so that a conversation can be cut back */
+  OxType kv_type; /* F32, F16, BF16 or Q8_0 */
   OxTraceFunc trace; /* or NULL */
   gpointer trace_data;
 } OxStateOptions;
 
-/* Keys, values and working tensors: one a session. */
+/* Working tensors, of at most `chunk` rows each. Those that a network has no use for take no memory. */
+typedef struct {
+  OxTensor x;           /* [hidden], the residual stream */
+  OxTensor h;           /* [hidden]; after a forward pass with logits: the rows after the final norm */
+  OxTensor q, a;        /* [heads · head_dim] of the widest layer */
+  OxTensor k, v;        /* [kv_heads · head_dim] of the widest layer */
+  OxTensor gate, up;    /* [intermediate] of the widest layer */
+  OxTensor ple;         /* [layers · PLE size] */
+  OxTensor ple_table;   /* [layers · PLE size] */
+  OxTensor ple_gate;    /* [PLE size] */
+  OxTensor moe;         /* [hidden] */
+  OxTensor router;      /* [experts] */
+  OxTensor qkv, conv;   /* [channels of the delta rule] */
+  OxTensor z;           /* [value_heads · value_dim], or a gate of attention [heads · head_dim] */
+  OxTensor beta, alpha; /* [value_heads] */
+  OxTensor logits;      /* [vocab], OX_LOGIT_ROWS rows */
+} OxWork;
+
+/* Most rows that the head runs over at once. */
+#define OX_LOGIT_ROWS 8
+
+/* Keys, values, recurrent states and working tensors: one a session. */
 typedef struct {
   OxOps *ops;
+  const OxConfig *config;
   OxStateOptions options;
-  guint n_layers;
-  OxKv **kv; /* [n_layers] */
-  /* Working tensors of at most `chunk` rows. */
-  OxTensor x, h, q, k, v, a, gate, up, logits;
+  OxKv **kv;               /* [layers]; NULL for layers that have none of their own */
+  OxRecurrent **recurrent; /* [layers]; NULL for layers with attention */
+  OxWork work;
   float *cos, *sin;                 /* [chunk, head_dim/2] */
   float *cos_sliding, *sin_sliding; /* the same for sliding layers, where they differ */
 } OxState;
 
+/* @t seen as [rows, cols]: not more elements than it has. */
+static inline OxTensor
+ox_tensor_shaped (const OxTensor *t, guint rows, guint cols)
+{
+  return (OxTensor) { t->data, 0, rows, cols };
+}
+
+/* @config must outlive the state. */
 OxState *ox_state_new (OxOps *ops, const OxConfig *config, const OxStateOptions *options, GError **error);
 void ox_state_free (OxState *state);
+/* Forgets recurrent states. Keys and values need no such thing: they are written before they are read. */
+void ox_state_reset (OxState *state);
+/* The sizes of the delta rule of Qwen 3.5's layers. */
+OxDeltaShape ox_config_delta_shape (const OxConfig *config);
+gboolean ox_config_is_recurrent (const OxConfig *config);
 /* Most positions that @state may be cut back by once the context is longer than the window; G_MAXUINT when all are kept. */
 guint ox_state_get_slack (const OxConfig *config, const OxStateOptions *options);
 /* Bytes a new position takes (full layers), and bytes that sliding layers and working tensors take at most. */
-guint64 ox_state_bytes_per_token (const OxConfig *config);
+guint64 ox_state_bytes_per_token (const OxConfig *config, OxType kv_type);
 guint64 ox_state_fixed_bytes (const OxConfig *config, const OxStateOptions *options);
 
 /* ---- Networks ---- */
@@ -95,6 +158,8 @@ typedef struct {
 const OxNetworkClass *ox_network_class (OxFamily family);
 extern const OxNetworkClass ox_llama_class;
 extern const OxNetworkClass ox_gemma3_class;
+extern const OxNetworkClass ox_gemma4_class;
+extern const OxNetworkClass ox_qwen35_class;
 
 /* Gives the trace, if there is one, a marked read-back of @x. */
 void ox_state_trace (OxState *state, const char *name, guint layer, const OxTensor *x);

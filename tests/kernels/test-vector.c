@@ -86,7 +86,7 @@ test_rope (gconstpointer data)
       cosine[i] = cosf (angle);
       sine[i] = sinf (angle);
     }
-    level->kernels.rope (x, cosine, sine, heads, dim);
+    level->kernels.rope (x, cosine, sine, heads, dim, dim);
     for (size_t h = 0; h < heads; h++)
       for (size_t i = 0; i < half; i++) {
         double a = before[h * dim + i], b = before[h * dim + half + i];

@@ -97,9 +97,9 @@ static void
 check_layers (const OxConfig *config, const char *expected)
 {
   g_assert_cmpuint (config->num_hidden_layers, ==, strlen (expected));
-  g_assert_nonnull (config->is_sliding);
+  g_assert_nonnull (config->layer_kinds);
   for (guint i = 0; i < config->num_hidden_layers; i++)
-    g_assert_cmpint (config->is_sliding[i], ==, expected[i] == 's');
+    g_assert_cmpint (ox_config_is_sliding (config, i), ==, expected[i] == 's');
 }
 
 static void
@@ -123,7 +123,7 @@ test_llama (void)
   g_assert_cmpfloat (a->query_pre_attn_scalar, ==, 64);
   g_assert_true (a->tie_word_embeddings);
   g_assert_false (a->attention_bias || a->qk_norm || a->norm_plus_one || a->permuted_qk || a->from_gguf);
-  g_assert_null (a->is_sliding);
+  g_assert_false (ox_config_is_sliding (a, 0));
   g_assert_cmpuint (a->sliding_window, ==, 0);
   g_assert_cmpint (a->rope.type, ==, OX_ROPE_DEFAULT);
   g_assert_cmpfloat (a->rope.theta, ==, 100000);
@@ -165,7 +165,7 @@ test_qwen (void)
   g_assert_true (a->attention_bias);
   g_assert_false (a->qk_norm);
   g_assert_cmpuint (a->head_dim, ==, 64);
-  g_assert_null (a->is_sliding);
+  g_assert_false (ox_config_is_sliding (a, 0));
 
   g_assert_cmpint (b->family, ==, OX_FAMILY_LLAMA);
   g_assert_false (b->attention_bias);
@@ -173,7 +173,7 @@ test_qwen (void)
   g_assert_false (b->norm_plus_one);
   g_assert_cmpuint (b->head_dim, ==, 128);
   g_assert_cmpfloat (b->rope.theta, ==, 1e6);
-  g_assert_null (b->is_sliding);
+  g_assert_false (ox_config_is_sliding (b, 0));
 
   g_assert_cmpuint (g_string_replace (windowed, "\"use_sliding_window\":false", "\"use_sliding_window\":true", 0), ==,
                     1);

@@ -120,7 +120,8 @@ test_gemma3 (void)
   g_assert_cmpuint (config->head_dim, ==, 256);
   g_assert_cmpuint (config->vocab_size, ==, 262144);
   g_assert_cmpuint (config->sliding_window, ==, 512);
-  g_assert_true (config->is_sliding[0] && !config->is_sliding[5] && !config->is_sliding[17]);
+  g_assert_true (ox_config_is_sliding (config, 0) && !ox_config_is_sliding (config, 5) &&
+                 !ox_config_is_sliding (config, 17));
   g_assert_cmpfloat (config->rope.theta, ==, 1e6);
   g_assert_cmpfloat (config->rope_sliding.theta, ==, 1e4);
   g_assert_cmpfloat (config->query_pre_attn_scalar, ==, 256);
