@@ -14,7 +14,8 @@ typedef struct {
 } OxPromptPiece;
 
 typedef struct {
-  GArray *pieces; /* OxPromptPiece */
+  GArray *pieces;       /* OxPromptPiece */
+  gboolean in_thinking; /* the text ends inside a thought: what follows is reasoning */
 } OxPrompt;
 
 void ox_prompt_free (OxPrompt *prompt);
