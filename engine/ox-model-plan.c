@@ -173,9 +173,8 @@ ox_model_plan_weights (
   OxNetwork *network;
 
   /* Loading on the planning table checks every tensor that loading would need, and adds up what it would take. */
-  network = ox_network_class (config->family)->load (&loader, error);
-  if (network != NULL)
-    ox_network_class (config->family)->free (network, ops);
+  network = ox_network_load (&loader, error);
+  ox_network_free (network, ops);
   ops->free (ops);
   if (network == NULL)
     return NULL;

@@ -22,7 +22,6 @@ struct _OxModel {
   OxPrecision precision;
   OxOpsCpuOptions ops_options;
   OxOps *ops; /* owns the weights; sessions compute with ops of their own */
-  const OxNetworkClass *network_class;
   OxNetwork *network;
   OxStateOptions state_options;
 };

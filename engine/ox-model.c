@@ -119,13 +119,12 @@ ox_model_load_full (const char *path,
     .quantize = OX_QUANTIZE_NONE,
   };
   model->ops = ox_ops_cpu_new (&model->ops_options);
-  model->network_class = ox_network_class (model->config->family);
   for (guint i = 0; i < ox_weights_get_n_tensors (model->weights); i++)
     state.total += ox_weights_get_tensor (model->weights, i)->n_bytes;
   loader.ops = model->ops;
   loader.weights = model->weights;
   loader.config = model->config;
-  model->network = model->network_class->load (&loader, error);
+  model->network = ox_network_load (&loader, error);
   if (model->network == NULL)
     return NULL;
   if (progress != NULL)
@@ -145,8 +144,7 @@ ox_model_unref (OxModel *model)
 {
   if (model == NULL || !g_atomic_ref_count_dec (&model->ref_count))
     return;
-  if (model->network != NULL)
-    model->network_class->free (model->network, model->ops);
+  ox_network_free (model->network, model->ops);
   if (model->ops != NULL)
     model->ops->free (model->ops);
   g_clear_pointer (&model->pool, ox_pool_free);

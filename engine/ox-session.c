@@ -102,7 +102,7 @@ ox_session_eval (OxSession *session,
                  GCancellable *cancellable,
                  GError **error)
 {
-  const OxNetworkClass *network_class = session->model->network_class;
+  OxNetwork *network = session->model->network;
   guint held = session->tokens->len;
   guint context_length = session->state->options.context_length;
   guint vocab_size = session->model->config->vocab_size;
@@ -126,8 +126,8 @@ ox_session_eval (OxSession *session,
 
     /* Rings are written before an error can show. */
     session->high_water = MAX (session->high_water, session->tokens->len + chunk);
-    if (!network_class->forward (session->model->network, session->state, ids + done, chunk, session->tokens->len,
-                                 wanted, logits_out, cancellable, error)) {
+    if (!network->network_class->forward (network, session->state, ids + done, chunk, session->tokens->len, wanted,
+                                          logits_out, cancellable, error)) {
       ox_session_truncate (session, held);
       return FALSE;
     }

@@ -20,6 +20,7 @@ typedef struct {
 } Layer;
 
 typedef struct {
+  OxNetwork base;
   const OxConfig *config;
   OxEmbedding *embed_tokens;
   Layer *layers;
@@ -30,82 +31,55 @@ typedef struct {
 } Gemma3;
 
 static void
-gemma3_free (OxNetwork *network, OxOps *ops)
+gemma3_free (OxNetwork *network)
 {
   Gemma3 *self = (Gemma3 *) network;
 
-  for (guint i = 0; i < self->config->num_hidden_layers; i++) {
-    Layer *l = &self->layers[i];
-    OxMatrix *matrices[] = { l->q_proj, l->k_proj, l->v_proj, l->o_proj, l->gate_proj, l->up_proj, l->down_proj };
-    OxVector *vectors[] = {
-      l->input_layernorm,           l->q_norm, l->k_norm, l->post_attention_layernorm, l->pre_feedforward_layernorm,
-      l->post_feedforward_layernorm
-    };
-
-    for (gsize j = 0; j < G_N_ELEMENTS (matrices); j++)
-      ops->matrix_free (ops, matrices[j]);
-    for (gsize j = 0; j < G_N_ELEMENTS (vectors); j++)
-      ops->vector_free (ops, vectors[j]);
-  }
-  ops->embedding_free (ops, self->embed_tokens);
-  ops->vector_free (ops, self->norm);
-  ops->matrix_free (ops, self->lm_head);
   g_free (self->frequencies);
   g_free (self->frequencies_sliding);
   g_free (self->layers);
   g_free (self);
 }
 
-static gboolean
-load_layer (OxLoader *loader, guint i, Layer *l, GError **error)
+static void
+load_layer (OxLoader *loader, guint i, Layer *l)
 {
   const OxConfig *c = loader->config;
   guint hidden = c->hidden_size;
   guint q_rows = c->num_attention_heads * c->head_dim;
   guint kv_rows = c->num_key_value_heads * c->head_dim;
 
-  return (l->input_layernorm = ox_loader_norm (loader, "layers.%u.input_layernorm.weight", i, hidden, error)) &&
-         (l->q_proj = ox_loader_matrix (loader, "layers.%u.self_attn.q_proj.weight", i, q_rows, hidden, error)) &&
-         (l->k_proj = ox_loader_matrix (loader, "layers.%u.self_attn.k_proj.weight", i, kv_rows, hidden, error)) &&
-         (l->v_proj = ox_loader_matrix (loader, "layers.%u.self_attn.v_proj.weight", i, kv_rows, hidden, error)) &&
-         (l->o_proj = ox_loader_matrix (loader, "layers.%u.self_attn.o_proj.weight", i, hidden, q_rows, error)) &&
-         (l->q_norm = ox_loader_norm (loader, "layers.%u.self_attn.q_norm.weight", i, c->head_dim, error)) &&
-         (l->k_norm = ox_loader_norm (loader, "layers.%u.self_attn.k_norm.weight", i, c->head_dim, error)) &&
-         (l->post_attention_layernorm =
-            ox_loader_norm (loader, "layers.%u.post_attention_layernorm.weight", i, hidden, error)) &&
-         (l->pre_feedforward_layernorm =
-            ox_loader_norm (loader, "layers.%u.pre_feedforward_layernorm.weight", i, hidden, error)) &&
-         (l->gate_proj =
-            ox_loader_matrix (loader, "layers.%u.mlp.gate_proj.weight", i, c->intermediate_size, hidden, error)) &&
-         (l->up_proj =
-            ox_loader_matrix (loader, "layers.%u.mlp.up_proj.weight", i, c->intermediate_size, hidden, error)) &&
-         (l->down_proj =
-            ox_loader_matrix (loader, "layers.%u.mlp.down_proj.weight", i, hidden, c->intermediate_size, error)) &&
-         (l->post_feedforward_layernorm =
-            ox_loader_norm (loader, "layers.%u.post_feedforward_layernorm.weight", i, hidden, error));
+  l->input_layernorm = ox_loader_norm (loader, "layers.%u.input_layernorm.weight", i, hidden);
+  l->q_proj = ox_loader_matrix (loader, "layers.%u.self_attn.q_proj.weight", i, q_rows, hidden);
+  l->k_proj = ox_loader_matrix (loader, "layers.%u.self_attn.k_proj.weight", i, kv_rows, hidden);
+  l->v_proj = ox_loader_matrix (loader, "layers.%u.self_attn.v_proj.weight", i, kv_rows, hidden);
+  l->o_proj = ox_loader_matrix (loader, "layers.%u.self_attn.o_proj.weight", i, hidden, q_rows);
+  l->q_norm = ox_loader_norm (loader, "layers.%u.self_attn.q_norm.weight", i, c->head_dim);
+  l->k_norm = ox_loader_norm (loader, "layers.%u.self_attn.k_norm.weight", i, c->head_dim);
+  l->post_attention_layernorm = ox_loader_norm (loader, "layers.%u.post_attention_layernorm.weight", i, hidden);
+  l->pre_feedforward_layernorm = ox_loader_norm (loader, "layers.%u.pre_feedforward_layernorm.weight", i, hidden);
+  l->gate_proj = ox_loader_matrix (loader, "layers.%u.mlp.gate_proj.weight", i, c->intermediate_size, hidden);
+  l->up_proj = ox_loader_matrix (loader, "layers.%u.mlp.up_proj.weight", i, c->intermediate_size, hidden);
+  l->down_proj = ox_loader_matrix (loader, "layers.%u.mlp.down_proj.weight", i, hidden, c->intermediate_size);
+  l->post_feedforward_layernorm = ox_loader_norm (loader, "layers.%u.post_feedforward_layernorm.weight", i, hidden);
 }
 
 static OxNetwork *
-gemma3_load (OxLoader *loader, GError **error)
+gemma3_load (OxLoader *loader)
 {
   const OxConfig *c = loader->config;
   Gemma3 *self = g_new0 (Gemma3, 1);
-  gboolean ok;
 
   self->config = c;
   self->layers = g_new0 (Layer, c->num_hidden_layers);
   self->frequencies = ox_rope_frequencies (&c->rope, c->head_dim);
   self->frequencies_sliding = ox_rope_frequencies (&c->rope_sliding, c->head_dim);
-  ok = (self->embed_tokens = ox_loader_embedding (loader, error)) != NULL;
-  for (guint i = 0; i < c->num_hidden_layers && ok; i++)
-    ok = load_layer (loader, i, &self->layers[i], error);
-  ok = ok && (self->norm = ox_loader_norm (loader, "norm.weight", 0, c->hidden_size, error)) &&
-       (self->lm_head = ox_loader_head (loader, error));
-  if (!ok) {
-    gemma3_free ((OxNetwork *) self, loader->ops);
-    return NULL;
-  }
-  return (OxNetwork *) self;
+  self->embed_tokens = ox_loader_embedding (loader, "embed_tokens.weight", c->vocab_size, c->hidden_size);
+  for (guint i = 0; i < c->num_hidden_layers && loader->error == NULL; i++)
+    load_layer (loader, i, &self->layers[i]);
+  self->norm = ox_loader_norm (loader, "norm.weight", 0, c->hidden_size);
+  self->lm_head = ox_loader_head (loader);
+  return &self->base;
 }
 
 static gboolean

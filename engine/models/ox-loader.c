@@ -102,61 +102,72 @@ ox_loader_find (OxLoader *loader, const char *name, guint layer)
   return NULL;
 }
 
-static const OxTensorInfo *
-require (OxLoader *loader, const char *name, guint layer, GError **error)
+const OxTensorInfo *
+ox_loader_require (OxLoader *loader, const char *name, guint layer)
 {
-  const OxTensorInfo *tensor = ox_loader_find (loader, name, layer);
+  const OxTensorInfo *tensor;
   const char *file = "model";
+  g_autofree char *full = NULL;
 
+  if (loader->error != NULL)
+    return NULL;
+  tensor = ox_loader_find (loader, name, layer);
   if (tensor != NULL)
     return tensor;
   if (ox_weights_get_n_tensors (loader->weights) > 0)
     file = ox_file_get_name (ox_weights_get_tensor (loader->weights, 0)->file);
-  if (loader->config->from_gguf) {
-    g_autofree char *full = with_layer ("", gguf_spelling (loader->config, name), layer);
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” is missing", file, full);
-  } else {
-    g_autofree char *full = with_layer ("model.", name, layer);
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” is missing", file, full);
-  }
+  if (loader->config->from_gguf)
+    full = with_layer ("", gguf_spelling (loader->config, name), layer);
+  else
+    full = with_layer ("model.", name, layer);
+  g_set_error (&loader->error, OX_ERROR, OX_ERROR_DAMAGED, "%s: tensor “%s” is missing", file, full);
   return NULL;
 }
 
+/* ---- Matrices ---- */
+
+static const OxTensorInfo *
+require_matrix (OxLoader *loader, const char *name, guint layer, guint64 rows, guint64 cols)
+{
+  const OxTensorInfo *tensor = ox_loader_require (loader, name, layer);
+
+  return tensor != NULL && ox_tensor_check_shape (tensor, &loader->error, 2, rows, cols) ? tensor : NULL;
+}
+
 static OxMatrix *
-load_matrix (OxLoader *loader, const OxTensorInfo *tensor, const OxRowMap *map, OxMatrixRole role, GError **error)
+load_matrix (OxLoader *loader, const OxTensorInfo *tensor, const OxRowMap *map, OxMatrixRole role)
 {
-  return loader->ops->matrix_load (loader->ops, tensor, map, role, loader->progress, loader->user_data, error);
-}
+  OxMatrix *matrix;
 
-OxMatrix *
-ox_loader_matrix_for (
-  OxLoader *loader, const char *name, guint layer, OxMatrixRole role, guint rows, guint cols, GError **error)
-{
-  const OxTensorInfo *tensor = require (loader, name, layer, error);
-
-  if (tensor == NULL || !ox_tensor_check_shape (tensor, error, 2, (guint64) rows, (guint64) cols))
+  if (tensor == NULL)
     return NULL;
-  return load_matrix (loader, tensor, NULL, role, error);
+  matrix =
+    loader->ops->matrix_load (loader->ops, tensor, map, role, loader->progress, loader->user_data, &loader->error);
+  if (matrix != NULL)
+    g_ptr_array_add (loader->handles.matrices, matrix);
+  return matrix;
 }
 
 OxMatrix *
-ox_loader_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols, GError **error)
+ox_loader_matrix_for (OxLoader *loader, const char *name, guint layer, OxMatrixRole role, guint rows, guint cols)
 {
-  return ox_loader_matrix_for (loader, name, layer, OX_MATRIX_LINEAR, rows, cols, error);
+  return load_matrix (loader, require_matrix (loader, name, layer, rows, cols), NULL, role);
 }
 
 OxMatrix *
-ox_loader_qk_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols, GError **error)
+ox_loader_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols)
 {
-  const OxTensorInfo *tensor;
+  return ox_loader_matrix_for (loader, name, layer, OX_MATRIX_LINEAR, rows, cols);
+}
+
+OxMatrix *
+ox_loader_qk_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols)
+{
   g_autofree guint32 *source = NULL;
   guint d = loader->config->head_dim;
 
   if (!loader->config->permuted_qk)
-    return ox_loader_matrix (loader, name, layer, rows, cols, error);
-  tensor = require (loader, name, layer, error);
-  if (tensor == NULL || !ox_tensor_check_shape (tensor, error, 2, (guint64) rows, (guint64) cols))
-    return NULL;
+    return ox_loader_matrix (loader, name, layer, rows, cols);
   /* Rows 2j and 2j + 1 of a head in the file are rows j and j + d/2 of the original. */
   source = g_new (guint32, rows);
   for (guint r = 0; r < rows; r++) {
@@ -164,36 +175,34 @@ ox_loader_qk_matrix (OxLoader *loader, const char *name, guint layer, guint rows
 
     source[r] = r - j + (j < d / 2 ? 2 * j : 2 * (j - d / 2) + 1);
   }
-  return load_matrix (loader, tensor, &(OxRowMap) { rows, source }, OX_MATRIX_LINEAR, error);
+  return load_matrix (loader, require_matrix (loader, name, layer, rows, cols), &(OxRowMap) { rows, source },
+                      OX_MATRIX_LINEAR);
 }
 
 OxMatrix *
 ox_loader_paired_matrix (
-  OxLoader *loader, const char *name, guint layer, gboolean second, guint group, guint rows, guint cols, GError **error)
+  OxLoader *loader, const char *name, guint layer, gboolean second, guint group, guint rows, guint cols)
 {
-  const OxTensorInfo *tensor = require (loader, name, layer, error);
-  g_autofree guint32 *source = NULL;
+  g_autofree guint32 *source = g_new (guint32, rows);
 
-  if (tensor == NULL || !ox_tensor_check_shape (tensor, error, 2, 2 * (guint64) rows, (guint64) cols))
-    return NULL;
-  source = g_new (guint32, rows);
   for (guint r = 0; r < rows; r++)
     source[r] = r / group * 2 * group + (second ? group : 0) + r % group;
-  return load_matrix (loader, tensor, &(OxRowMap) { rows, source }, OX_MATRIX_LINEAR, error);
+  return load_matrix (loader, require_matrix (loader, name, layer, 2 * (guint64) rows, cols),
+                      &(OxRowMap) { rows, source }, OX_MATRIX_LINEAR);
 }
 
 /* ---- Experts ---- */
 
 /* Rows [first, first + rows) of each expert's slice of a tensor [n_experts, slice_rows, cols]. */
-static gboolean
-load_slices (OxLoader *loader, const OxTensorInfo *tensor, guint first, guint rows, OxMatrix **matrices, GError **error)
+static void
+load_slices (OxLoader *loader, const OxTensorInfo *tensor, guint first, guint rows, OxMatrix **matrices)
 {
   guint64 n_experts = tensor->dims[0];
   g_autofree guint32 *source = g_new (guint32, rows);
 
   for (guint r = 0; r < rows; r++)
     source[r] = first + r;
-  for (guint64 e = 0; e < n_experts; e++) {
+  for (guint64 e = 0; e < n_experts && loader->error == NULL; e++) {
     OxTensorInfo slice = *tensor;
 
     slice.n_dims = 2;
@@ -202,26 +211,21 @@ load_slices (OxLoader *loader, const OxTensorInfo *tensor, guint first, guint ro
     slice.n_elements = tensor->n_elements / n_experts;
     slice.n_bytes = tensor->n_bytes / n_experts;
     slice.offset = tensor->offset + e * slice.n_bytes;
-    matrices[e] = load_matrix (loader, &slice, rows == slice.dims[0] ? NULL : &(OxRowMap) { rows, source },
-                               OX_MATRIX_LINEAR, error);
-    if (matrices[e] == NULL)
-      return FALSE;
+    matrices[e] =
+      load_matrix (loader, &slice, rows == slice.dims[0] ? NULL : &(OxRowMap) { rows, source }, OX_MATRIX_LINEAR);
   }
-  return TRUE;
 }
 
 static const OxTensorInfo *
-require_slices (OxLoader *loader, const char *name, guint layer, guint n, guint rows, guint cols, GError **error)
+require_slices (OxLoader *loader, const char *name, guint layer, guint64 n, guint64 rows, guint64 cols)
 {
-  const OxTensorInfo *tensor = require (loader, name, layer, error);
+  const OxTensorInfo *tensor = ox_loader_require (loader, name, layer);
 
-  if (tensor == NULL || !ox_tensor_check_shape (tensor, error, 3, (guint64) n, (guint64) rows, (guint64) cols))
-    return NULL;
-  return tensor;
+  return tensor != NULL && ox_tensor_check_shape (tensor, &loader->error, 3, n, rows, cols) ? tensor : NULL;
 }
 
-gboolean
-ox_loader_experts (OxLoader *loader, guint layer, OxExperts *experts, GError **error)
+void
+ox_loader_experts (OxLoader *loader, guint layer, OxExperts *experts)
 {
   static const char both[] = "layers.%u.experts.gate_up_proj";
   guint n = experts->n_experts, width = experts->width, hidden = loader->config->hidden_size;
@@ -233,124 +237,99 @@ ox_loader_experts (OxLoader *loader, guint layer, OxExperts *experts, GError **e
   experts->down = g_new0 (OxMatrix *, n);
   if (loader->config->from_gguf && ox_loader_find (loader, both, layer) == NULL) {
     /* Older files hold them apart. */
-    gate = require_slices (loader, "blk.%u.ffn_gate_exps.weight", layer, n, width, hidden, error);
-    up = gate != NULL ? require_slices (loader, "blk.%u.ffn_up_exps.weight", layer, n, width, hidden, error) : NULL;
+    gate = require_slices (loader, "blk.%u.ffn_gate_exps.weight", layer, n, width, hidden);
+    up = require_slices (loader, "blk.%u.ffn_up_exps.weight", layer, n, width, hidden);
   } else {
-    gate = up = require_slices (loader, both, layer, n, 2 * width, hidden, error);
+    gate = up = require_slices (loader, both, layer, n, 2 * (guint64) width, hidden);
     up_first = width;
   }
-  return gate != NULL && up != NULL &&
-         (down = require_slices (loader, "layers.%u.experts.down_proj", layer, n, hidden, width, error)) != NULL &&
-         load_slices (loader, gate, 0, width, experts->gate, error) &&
-         load_slices (loader, up, up_first, width, experts->up, error) &&
-         load_slices (loader, down, 0, hidden, experts->down, error);
+  down = require_slices (loader, "layers.%u.experts.down_proj", layer, n, hidden, width);
+  if (loader->error != NULL)
+    return;
+  load_slices (loader, gate, 0, width, experts->gate);
+  load_slices (loader, up, up_first, width, experts->up);
+  load_slices (loader, down, 0, hidden, experts->down);
 }
 
 void
-ox_experts_clear (OxExperts *experts, OxOps *ops)
+ox_experts_clear (OxExperts *experts)
 {
-  for (guint e = 0; e < experts->n_experts && experts->down != NULL; e++) {
-    ops->matrix_free (ops, experts->gate[e]);
-    ops->matrix_free (ops, experts->up[e]);
-    ops->matrix_free (ops, experts->down[e]);
-  }
   g_clear_pointer (&experts->gate, g_free);
   g_clear_pointer (&experts->up, g_free);
   g_clear_pointer (&experts->down, g_free);
-  if (experts->scale != NULL)
-    ops->vector_free (ops, g_steal_pointer (&experts->scale));
 }
 
 /* ---- Vectors ---- */
 
 OxVector *
-ox_loader_vector (
-  OxLoader *loader, const char *name, guint layer, OxVectorForm form, guint n, guint cols, GError **error)
+ox_loader_vector (OxLoader *loader, const char *name, guint layer, OxVectorForm form, guint n, guint cols)
 {
-  const OxTensorInfo *tensor = require (loader, name, layer, error);
+  const OxTensorInfo *tensor = ox_loader_require (loader, name, layer);
+  OxVector *vector;
   gboolean ok;
 
   if (tensor == NULL)
     return NULL;
   if (cols == 0)
-    ok = ox_tensor_check_shape (tensor, error, 1, (guint64) n);
+    ok = ox_tensor_check_shape (tensor, &loader->error, 1, (guint64) n);
   else if (tensor->n_dims == 3) /* a depthwise convolution: [channels, 1, taps] */
-    ok = ox_tensor_check_shape (tensor, error, 3, (guint64) n, (guint64) 1, (guint64) cols);
+    ok = ox_tensor_check_shape (tensor, &loader->error, 3, (guint64) n, (guint64) 1, (guint64) cols);
   else
-    ok = ox_tensor_check_shape (tensor, error, 2, (guint64) n, (guint64) cols);
-  return ok ? loader->ops->vector_load (loader->ops, tensor, form, error) : NULL;
+    ok = ox_tensor_check_shape (tensor, &loader->error, 2, (guint64) n, (guint64) cols);
+  vector = ok ? loader->ops->vector_load (loader->ops, tensor, form, &loader->error) : NULL;
+  if (vector != NULL)
+    g_ptr_array_add (loader->handles.vectors, vector);
+  return vector;
 }
 
 OxVector *
-ox_loader_bias (OxLoader *loader, const char *name, guint layer, guint n, GError **error)
-{
-  return ox_loader_vector (loader, name, layer, OX_VECTOR_AS_STORED, n, 0, error);
-}
-
-OxVector *
-ox_loader_plain_norm (OxLoader *loader, const char *name, guint layer, guint n, GError **error)
-{
-  return ox_loader_vector (loader, name, layer, OX_VECTOR_AS_STORED, n, 0, error);
-}
-
-OxVector *
-ox_loader_norm (OxLoader *loader, const char *name, guint layer, guint n, GError **error)
+ox_loader_norm (OxLoader *loader, const char *name, guint layer, guint n)
 {
   OxVectorForm form = loader->config->norm_plus_one ? OX_VECTOR_PLUS_ONE : OX_VECTOR_AS_STORED;
 
-  return ox_loader_vector (loader, name, layer, form, n, 0, error);
+  return ox_loader_vector (loader, name, layer, form, n, 0);
 }
 
-gboolean
-ox_loader_scalar (OxLoader *loader, const char *name, guint layer, float *value, GError **error)
+float
+ox_loader_scalar (OxLoader *loader, const char *name, guint layer)
 {
-  OxVector *vector = ox_loader_vector (loader, name, layer, OX_VECTOR_AS_STORED, 1, 0, error);
+  OxVector *vector = ox_loader_vector (loader, name, layer, OX_VECTOR_AS_STORED, 1, 0);
 
-  if (vector == NULL)
-    return FALSE;
-  *value = loader->ops->vector_get (loader->ops, vector, 0);
-  loader->ops->vector_free (loader->ops, vector);
-  return TRUE;
+  return vector != NULL ? loader->ops->vector_get (loader->ops, vector, 0) : 0;
 }
 
 /* ---- Embedding and head ---- */
 
 OxEmbedding *
-ox_loader_embedding_named (OxLoader *loader, const char *name, guint rows, guint cols, GError **error)
+ox_loader_embedding (OxLoader *loader, const char *name, guint rows, guint cols)
 {
-  const OxTensorInfo *tensor = require (loader, name, 0, error);
+  const OxTensorInfo *tensor = require_matrix (loader, name, 0, rows, cols);
+  OxEmbedding *embedding;
 
-  if (tensor == NULL || !ox_tensor_check_shape (tensor, error, 2, (guint64) rows, (guint64) cols))
+  if (tensor == NULL)
     return NULL;
-  return loader->ops->embedding_open (loader->ops, tensor, error);
-}
-
-OxEmbedding *
-ox_loader_embedding (OxLoader *loader, GError **error)
-{
-  return ox_loader_embedding_named (loader, "embed_tokens.weight", loader->config->vocab_size,
-                                    loader->config->hidden_size, error);
+  embedding = loader->ops->embedding_open (loader->ops, tensor, &loader->error);
+  if (embedding != NULL)
+    g_ptr_array_add (loader->handles.embeddings, embedding);
+  return embedding;
 }
 
 OxMatrix *
-ox_loader_head (OxLoader *loader, GError **error)
+ox_loader_head (OxLoader *loader)
 {
   const char *name = "lm_head.weight";
 
   if (loader->config->tie_word_embeddings || ox_loader_find (loader, name, 0) == NULL)
     name = "embed_tokens.weight";
-  return ox_loader_matrix_for (loader, name, 0, OX_MATRIX_HEAD, loader->config->vocab_size, loader->config->hidden_size,
-                               error);
+  return ox_loader_matrix_for (loader, name, 0, OX_MATRIX_HEAD, loader->config->vocab_size,
+                               loader->config->hidden_size);
 }
 
 OxMatrix *
-ox_loader_ordered_head (OxLoader *loader, const guint32 *source_rows, GError **error)
+ox_loader_ordered_head (OxLoader *loader, const guint32 *source_rows)
 {
-  const OxTensorInfo *tensor = require (loader, "embed_tokens.weight", 0, error);
   guint rows = loader->config->vocab_size;
 
-  if (tensor == NULL ||
-      !ox_tensor_check_shape (tensor, error, 2, (guint64) rows, (guint64) loader->config->hidden_size))
-    return NULL;
-  return load_matrix (loader, tensor, &(OxRowMap) { rows, source_rows }, OX_MATRIX_HEAD, error);
+  return load_matrix (loader, require_matrix (loader, "embed_tokens.weight", 0, rows, loader->config->hidden_size),
+                      &(OxRowMap) { rows, source_rows }, OX_MATRIX_HEAD);
 }

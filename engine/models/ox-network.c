@@ -1,4 +1,4 @@
-/* Which network runs which family.
+/* Which network runs which family; loading and freeing one.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -11,10 +11,62 @@ ox_network_class (OxFamily family)
   case OX_FAMILY_GEMMA3:
     return &ox_gemma3_class;
   case OX_FAMILY_GEMMA4:
+  case OX_FAMILY_GEMMA4_ASSISTANT: /* a drafter is no network by itself: ox-drafter.h */
+    return &ox_gemma4_class;
   case OX_FAMILY_QWEN35:
-  case OX_FAMILY_GEMMA4_ASSISTANT: /* no network of its own: see ox-drafter.h */
+    return &ox_qwen35_class;
   case OX_FAMILY_LLAMA:
   default:
     return &ox_llama_class;
   }
+}
+
+void
+ox_handles_init (OxHandles *handles)
+{
+  handles->matrices = g_ptr_array_new ();
+  handles->vectors = g_ptr_array_new ();
+  handles->embeddings = g_ptr_array_new ();
+}
+
+void
+ox_handles_clear (OxHandles *handles, OxOps *ops)
+{
+  for (guint i = 0; i < handles->matrices->len; i++)
+    ops->matrix_free (ops, g_ptr_array_index (handles->matrices, i));
+  for (guint i = 0; i < handles->vectors->len; i++)
+    ops->vector_free (ops, g_ptr_array_index (handles->vectors, i));
+  for (guint i = 0; i < handles->embeddings->len; i++)
+    ops->embedding_free (ops, g_ptr_array_index (handles->embeddings, i));
+  g_ptr_array_unref (handles->matrices);
+  g_ptr_array_unref (handles->vectors);
+  g_ptr_array_unref (handles->embeddings);
+}
+
+OxNetwork *
+ox_network_load (OxLoader *loader, GError **error)
+{
+  const OxNetworkClass *network_class = ox_network_class (loader->config->family);
+  OxNetwork *network;
+
+  loader->error = NULL;
+  ox_handles_init (&loader->handles);
+  network = network_class->load (loader);
+  network->network_class = network_class;
+  network->handles = loader->handles;
+  if (loader->error != NULL) {
+    ox_network_free (network, loader->ops);
+    g_propagate_error (error, g_steal_pointer (&loader->error));
+    return NULL;
+  }
+  return network;
+}
+
+void
+ox_network_free (OxNetwork *network, OxOps *ops)
+{
+  if (network == NULL)
+    return;
+  ox_handles_clear (&network->handles, ops);
+  network->network_class->free (network);
 }

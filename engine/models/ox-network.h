@@ -9,54 +9,57 @@
 
 /* ---- Loading ---- */
 
-/* Finds tensors by their Hugging Face names (without the "model." before them), in safetensors and in GGUF. */
+/* Everything that a network loaded through its OxOps, so that it can be freed in one go. */
+typedef struct {
+  GPtrArray *matrices;   /* OxMatrix */
+  GPtrArray *vectors;    /* OxVector */
+  GPtrArray *embeddings; /* OxEmbedding */
+} OxHandles;
+
+void ox_handles_init (OxHandles *handles);
+void ox_handles_clear (OxHandles *handles, OxOps *ops);
+
+/* Finds tensors by their Hugging Face names (without the "model." before them), in safetensors and in GGUF, checks their shapes and
+ * loads them. The first error is kept and everything after it gives NULL, so that loading reads like the list of tensors it is. */
 typedef struct {
   OxOps *ops;
   OxWeights *weights;
   const OxConfig *config;
   OxLoadFunc progress;
   gpointer user_data;
+  OxHandles handles; /* of ox_network_load() */
+  GError *error;
 } OxLoader;
 
-/* Shapes are checked against what the configuration says. All return NULL with an error that names file and tensor. @name may hold
- * "%u" for the layer. */
-OxMatrix *ox_loader_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols, GError **error);
+/* @name may hold "%u" for the layer. Errors name file and tensor. */
+OxMatrix *ox_loader_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols);
 /* As above, for a matrix that @role says is to be rounded less than others. */
 OxMatrix *ox_loader_matrix_for (
-  OxLoader *loader, const char *name, guint layer, OxMatrixRole role, guint rows, guint cols, GError **error);
+  OxLoader *loader, const char *name, guint layer, OxMatrixRole role, guint rows, guint cols);
 /* As above, a q or k projection, whose rows may be interleaved in the file. */
-OxMatrix *ox_loader_qk_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols, GError **error);
+OxMatrix *ox_loader_qk_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols);
 /* One of two matrices of @rows rows each that lie in one tensor, @group rows of the first and @group of the second in turn. */
-OxMatrix *ox_loader_paired_matrix (OxLoader *loader,
-                                   const char *name,
-                                   guint layer,
-                                   gboolean second,
-                                   guint group,
-                                   guint rows,
-                                   guint cols,
-                                   GError **error);
-/* The head with its rows in another order. */
-OxMatrix *ox_loader_ordered_head (OxLoader *loader, const guint32 *source_rows, GError **error);
+OxMatrix *ox_loader_paired_matrix (
+  OxLoader *loader, const char *name, guint layer, gboolean second, guint group, guint rows, guint cols);
 /* The matrices of every expert of a layer: gate_up_proj [n_experts, 2 · width, hidden] and down_proj [n_experts, hidden, width], or
- * GGUF's apart. */
-gboolean ox_loader_experts (OxLoader *loader, guint layer, OxExperts *experts, GError **error);
-void ox_experts_clear (OxExperts *experts, OxOps *ops);
+ * GGUF's apart. Free the arrays with ox_experts_clear(). */
+void ox_loader_experts (OxLoader *loader, guint layer, OxExperts *experts);
+void ox_experts_clear (OxExperts *experts);
 /* A norm's gain: 1 is added where the family multiplies by 1 + w and the file holds w. */
-OxVector *ox_loader_norm (OxLoader *loader, const char *name, guint layer, guint n, GError **error);
-/* A gain that is w in every family. */
-OxVector *ox_loader_plain_norm (OxLoader *loader, const char *name, guint layer, guint n, GError **error);
-OxVector *ox_loader_bias (OxLoader *loader, const char *name, guint layer, guint n, GError **error);
+OxVector *ox_loader_norm (OxLoader *loader, const char *name, guint layer, guint n);
 /* [n, cols] as one vector of n · cols elements; cols 0: a vector of n. */
-OxVector *ox_loader_vector (
-  OxLoader *loader, const char *name, guint layer, OxVectorForm form, guint n, guint cols, GError **error);
-/* A tensor of one element. */
-gboolean ox_loader_scalar (OxLoader *loader, const char *name, guint layer, float *value, GError **error);
-OxEmbedding *ox_loader_embedding (OxLoader *loader, GError **error);
-OxEmbedding *ox_loader_embedding_named (OxLoader *loader, const char *name, guint rows, guint cols, GError **error);
+OxVector *ox_loader_vector (OxLoader *loader, const char *name, guint layer, OxVectorForm form, guint n, guint cols);
+/* A tensor of one element; 0 after an error. */
+float ox_loader_scalar (OxLoader *loader, const char *name, guint layer);
+OxEmbedding *ox_loader_embedding (OxLoader *loader, const char *name, guint rows, guint cols);
 /* The output head: lm_head, or the embedding when they are one. */
-OxMatrix *ox_loader_head (OxLoader *loader, GError **error);
+OxMatrix *ox_loader_head (OxLoader *loader);
+/* The embedding as a head with its rows in another order. */
+OxMatrix *ox_loader_ordered_head (OxLoader *loader, const guint32 *source_rows);
 /* NULL when there is none. */
 const OxTensorInfo *ox_loader_find (OxLoader *loader, const char *name, guint layer);
+/* As ox_loader_find(), but a missing one is an error. */
+const OxTensorInfo *ox_loader_require (OxLoader *loader, const char *name, guint layer);
 
 /* ---- State of a session ---- */
 
@@ -76,20 +79,20 @@ typedef struct {
 
 /* Working tensors, of at most `chunk` rows each. Those that a network has no use for take no memory. */
 typedef struct {
-  OxTensor x;           /* [hidden], the residual stream */
-  OxTensor h;           /* [hidden]; after a forward pass with logits: the rows after the final norm */
-  OxTensor q, a;        /* [heads · head_dim] of the widest layer */
-  OxTensor k, v;        /* [kv_heads · head_dim] of the widest layer */
-  OxTensor gate, up;    /* [intermediate] of the widest layer */
-  OxTensor ple;         /* [layers · PLE size] */
-  OxTensor ple_table;   /* [layers · PLE size] */
-  OxTensor ple_gate;    /* [PLE size] */
-  OxTensor moe;         /* [hidden] */
-  OxTensor router;      /* [experts] */
-  OxTensor qkv, conv;   /* [channels of the delta rule] */
-  OxTensor z;           /* [value_heads · value_dim], or a gate of attention [heads · head_dim] */
-  OxTensor beta, alpha; /* [value_heads] */
-  OxTensor logits;      /* [vocab], OX_LOGIT_ROWS rows */
+  OxTensor x;              /* [hidden], the residual stream */
+  OxTensor h;              /* [hidden]; after a forward pass with logits: the rows after the final norm */
+  OxTensor q, a;           /* [heads · head_dim] of the widest layer */
+  OxTensor k, v;           /* [kv_heads · head_dim] of the widest layer */
+  OxTensor gate, up;       /* [intermediate] of the widest layer */
+  OxTensor ple;            /* [layers · PLE size] */
+  OxTensor ple_table;      /* [layers · PLE size] */
+  OxTensor ple_gate;       /* [PLE size] */
+  OxTensor moe, moe_input; /* [hidden] */
+  OxTensor router;         /* [experts] */
+  OxTensor qkv, conv;      /* [channels of the delta rule] */
+  OxTensor z;              /* [value_heads · value_dim], or a gate of attention [heads · head_dim] */
+  OxTensor beta, alpha;    /* [value_heads] */
+  OxTensor logits;         /* [vocab], OX_LOGIT_ROWS rows */
 } OxWork;
 
 /* Most rows that the head runs over at once. */
@@ -130,19 +133,28 @@ guint64 ox_state_fixed_bytes (const OxConfig *config, const OxStateOptions *opti
 
 /* ---- Networks ---- */
 
-typedef struct _OxNetwork OxNetwork;
-
 typedef enum {
   OX_LOGITS_NONE,
   OX_LOGITS_LAST, /* of the last token: [vocab] */
   OX_LOGITS_ALL,  /* of every token: [n, vocab] */
 } OxLogits;
 
+typedef struct _OxNetworkClass OxNetworkClass;
+
+/* The beginning of every network. */
 typedef struct {
+  const OxNetworkClass *network_class;
+  OxHandles handles;
+} OxNetwork;
+
+struct _OxNetworkClass {
   const char *name;
-  OxNetwork *(*load) (OxLoader *loader, GError **error);
-  void (*free) (OxNetwork *network, OxOps *ops);
-  /* Runs @n tokens (at most the state's chunk) that come at @position. @logits_out: host memory as @logits says. */
+  /* Never NULL: what went wrong is in the loader. */
+  OxNetwork *(*load) (OxLoader *loader);
+  /* Frees what is not in the handles. */
+  void (*free) (OxNetwork *network);
+  /* Runs @n tokens (at most the state's chunk) that come at @position. @logits_out: host memory as @logits says. After an error or a
+   * cancel, recurrent states are half advanced and good for nothing. */
   gboolean (*forward) (OxNetwork *network,
                        OxState *state,
                        const guint32 *ids,
@@ -152,7 +164,7 @@ typedef struct {
                        float *logits_out,
                        GCancellable *cancellable,
                        GError **error);
-} OxNetworkClass;
+};
 
 /* The class for a family, never NULL. */
 const OxNetworkClass *ox_network_class (OxFamily family);
@@ -160,6 +172,11 @@ extern const OxNetworkClass ox_llama_class;
 extern const OxNetworkClass ox_gemma3_class;
 extern const OxNetworkClass ox_gemma4_class;
 extern const OxNetworkClass ox_qwen35_class;
+
+/* The network that @loader's configuration describes. @loader: its first five fields set. */
+OxNetwork *ox_network_load (OxLoader *loader, GError **error);
+/* @ops: those it was loaded with. */
+void ox_network_free (OxNetwork *network, OxOps *ops);
 
 /* Gives the trace, if there is one, a marked read-back of @x. */
 void ox_state_trace (OxState *state, const char *name, guint layer, const OxTensor *x);

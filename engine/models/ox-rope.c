@@ -22,18 +22,28 @@ llama3_scale (const OxRopeConfig *config, float frequency)
   return (float) ((1 - smooth) * frequency / config->factor + smooth * frequency);
 }
 
+guint
+ox_rope_rotary_dim (const OxRopeConfig *config, guint head_dim)
+{
+  if (config->type == OX_ROPE_PROPORTIONAL)
+    return head_dim;
+  return (guint) (head_dim * config->partial_rotary_factor);
+}
+
 float *
 ox_rope_frequencies (const OxRopeConfig *config, guint head_dim)
 {
-  guint half = head_dim / 2;
+  guint dim = ox_rope_rotary_dim (config, head_dim);
+  guint half = dim / 2;
+  guint rotated = config->type == OX_ROPE_PROPORTIONAL ? (guint) (half * config->partial_rotary_factor) : half;
   float *frequencies = g_new (float, half);
 
   for (guint i = 0; i < half; i++) {
     /* Rounded to float32 where the reference rounds: at position 100,000 a last bit here is a hundredth of a radian. */
-    float power = (float) pow (config->theta, (double) ((float) (2 * i) / (float) head_dim));
-    float frequency = 1.0f / power;
+    float power = (float) pow (config->theta, (double) ((float) (2 * i) / (float) dim));
+    float frequency = i < rotated ? 1.0f / power : 0;
 
-    if (config->type == OX_ROPE_LINEAR)
+    if (config->type == OX_ROPE_LINEAR || config->type == OX_ROPE_PROPORTIONAL)
       frequency /= (float) config->factor;
     else if (config->type == OX_ROPE_LLAMA3)
       frequency = llama3_scale (config, frequency);

@@ -111,6 +111,7 @@ work_shapes (const OxConfig *c, const OxStateOptions *options, WorkShape shapes[
     { G_STRUCT_OFFSET (OxWork, ple_table), chunk, ple },
     { G_STRUCT_OFFSET (OxWork, ple_gate), chunk, c->hidden_size_per_layer_input },
     { G_STRUCT_OFFSET (OxWork, moe), chunk, c->num_experts > 0 ? c->hidden_size : 0 },
+    { G_STRUCT_OFFSET (OxWork, moe_input), chunk, c->num_experts > 0 ? c->hidden_size : 0 },
     { G_STRUCT_OFFSET (OxWork, router), chunk, c->num_experts },
     { G_STRUCT_OFFSET (OxWork, qkv), chunk, channels },
     { G_STRUCT_OFFSET (OxWork, conv), chunk, channels },
