@@ -11,9 +11,11 @@ struct _OxSession {
   OxModel *model;
   OxOps *ops;
   OxState *state;
-  GArray *tokens;   /* guint32: those whose keys and values are held */
-  guint high_water; /* most tokens held since the last reset: what sliding rings may have overwritten */
-  float *logits;    /* [vocab] of the last token */
+  GArray *tokens;      /* guint32: those whose keys and values are held */
+  guint high_water;    /* most tokens held since the last reset: what sliding rings may have overwritten */
+  float *logits;       /* [vocab] of the last token */
+  OxDraftState *draft; /* or NULL */
+  guint tried;         /* tokens at the end that ox_session_keep() is to decide about */
 };
 
 OxSession *
@@ -51,6 +53,8 @@ ox_session_free (OxSession *session)
 {
   if (session == NULL)
     return;
+  if (session->draft != NULL)
+    session->draft->drafter->drafter_class->state_free (session->draft);
   if (session->state != NULL)
     ox_state_free (session->state);
   session->ops->free (session->ops);
@@ -86,12 +90,17 @@ ox_session_truncate (OxSession *session, guint length)
 
   if (length >= session->tokens->len)
     return;
+  if (session->draft != NULL)
+    session->draft->drafter->drafter_class->forget (session->draft);
   /* A ring holds the last window + slack positions ever written. Cut back further, and the window before the cut is gone. */
   if (slack != G_MAXUINT && session->high_water - length > slack)
     ox_session_reset (session);
   else
     g_array_set_size (session->tokens, length);
 }
+
+static gboolean observe (
+  OxSession *session, const guint32 *ids, guint n, guint position, GCancellable *cancellable, GError **error);
 
 gboolean
 ox_session_eval (OxSession *session,
@@ -132,11 +141,76 @@ ox_session_eval (OxSession *session,
       return FALSE;
     }
     g_array_append_vals (session->tokens, ids + done, chunk);
+    if (session->tried == 0 &&
+        !observe (session, ids + done, chunk, session->tokens->len - chunk, cancellable, error)) {
+      ox_session_truncate (session, held);
+      return FALSE;
+    }
     if (wanted == OX_LOGITS_ALL)
       logits_out += (gsize) chunk * vocab_size;
     done += chunk;
   }
   return TRUE;
+}
+
+/* ---- Speculation ---- */
+
+const GArray *
+ox_session_get_tokens (OxSession *session)
+{
+  return session->tokens;
+}
+
+OxState *
+ox_session_get_state (OxSession *session)
+{
+  return session->state;
+}
+
+void
+ox_session_take_draft_state (OxSession *session, OxDraftState *draft)
+{
+  session->draft = draft;
+  session->state->options.keep_hidden = TRUE;
+}
+
+/* Tells the drafter which tokens at @position have been run for good; their rows are still in the working tensors. */
+static gboolean
+observe (OxSession *session, const guint32 *ids, guint n, guint position, GCancellable *cancellable, GError **error)
+{
+  return session->draft == NULL || n == 0 ||
+         session->draft->drafter->drafter_class->observe (session->draft, ids, n, position, cancellable, error);
+}
+
+gboolean
+ox_session_try (
+  OxSession *session, const guint32 *ids, guint n, float *logits_out, GCancellable *cancellable, GError **error)
+{
+  OxState *state = session->state;
+
+  for (guint i = 0; i < state->config->num_hidden_layers; i++)
+    if (state->recurrent[i] != NULL && !session->ops->recurrent_mark (session->ops, state->recurrent[i], n, error))
+      return FALSE;
+  session->tried = n;
+  if (!ox_session_eval (session, ids, n, OX_LOGITS_ALL, logits_out, cancellable, error)) {
+    session->tried = 0;
+    return FALSE;
+  }
+  return TRUE;
+}
+
+gboolean
+ox_session_keep (OxSession *session, guint n, GError **error)
+{
+  OxState *state = session->state;
+  guint begin = session->tokens->len - session->tried;
+
+  for (guint i = 0; i < state->config->num_hidden_layers; i++)
+    if (state->recurrent[i] != NULL)
+      session->ops->recurrent_rewind (session->ops, state->recurrent[i], n);
+  session->tried = 0;
+  g_array_set_size (session->tokens, begin + n);
+  return observe (session, &g_array_index (session->tokens, guint32, begin), n, begin, NULL, error);
 }
 
 /* ---- Answering ---- */

@@ -257,7 +257,7 @@ gemma4_forward (OxNetwork *network,
     ox_state_trace (state, "hidden", i + 1, &x);
   }
 
-  if (logits != OX_LOGITS_NONE || state->options.trace != NULL) {
+  if (ox_state_wants_final_norm (state, logits)) {
     ops->rms_norm (ops, &h, &x, self->norm, h.cols, (float) c->rms_norm_eps);
     ox_state_trace (state, "final_norm", 0, &h);
     ox_state_logits (state, self->lm_head, &h, logits, logits_out);

@@ -63,6 +63,12 @@ const OxTensorInfo *ox_loader_require (OxLoader *loader, const char *name, guint
 
 /* ---- State of a session ---- */
 
+typedef enum {
+  OX_LOGITS_NONE,
+  OX_LOGITS_LAST, /* of the last token: [vocab] */
+  OX_LOGITS_ALL,  /* of every token: [n, vocab] */
+} OxLogits;
+
 /* Called with activations that a test wants to see: "hidden" of layer 0 is the embedding, of layer L what follows layer L - 1;
  * "final_norm". @values: [rows, cols]. */
 typedef void (*OxTraceFunc) (
@@ -73,7 +79,8 @@ typedef struct {
   guint chunk;          /* most tokens of one forward pass */
   guint slack;    /* positions beyond the window that a sliding layer keeps, so that a conversation can be cut back */
   OxType kv_type; /* F32, F16, BF16 or Q8_0 */
-  OxTraceFunc trace; /* or NULL */
+  gboolean keep_hidden; /* the final norm of every row, also where no logits are wanted: a drafter reads them */
+  OxTraceFunc trace;    /* or NULL */
   gpointer trace_data;
 } OxStateOptions;
 
@@ -133,12 +140,6 @@ guint64 ox_state_fixed_bytes (const OxConfig *config, const OxStateOptions *opti
 
 /* ---- Networks ---- */
 
-typedef enum {
-  OX_LOGITS_NONE,
-  OX_LOGITS_LAST, /* of the last token: [vocab] */
-  OX_LOGITS_ALL,  /* of every token: [n, vocab] */
-} OxLogits;
-
 typedef struct _OxNetworkClass OxNetworkClass;
 
 /* The beginning of every network. */
@@ -180,5 +181,7 @@ void ox_network_free (OxNetwork *network, OxOps *ops);
 
 /* Gives the trace, if there is one, a marked read-back of @x. */
 void ox_state_trace (OxState *state, const char *name, guint layer, const OxTensor *x);
+/* Whether the final norm is to run at all. */
+gboolean ox_state_wants_final_norm (const OxState *state, OxLogits logits);
 /* Final step of every network here: logits = x · headᵀ of the wanted rows. @x: after the final norm. */
 void ox_state_logits (OxState *state, OxMatrix *head, const OxTensor *x, OxLogits logits, float *logits_out);

@@ -234,6 +234,12 @@ ox_state_trace (OxState *state, const char *name, guint layer, const OxTensor *x
   state->options.trace (name, layer, values, x->rows, x->cols, state->options.trace_data);
 }
 
+gboolean
+ox_state_wants_final_norm (const OxState *state, OxLogits logits)
+{
+  return logits != OX_LOGITS_NONE || state->options.keep_hidden || state->options.trace != NULL;
+}
+
 void
 ox_state_logits (OxState *state, OxMatrix *head, const OxTensor *x, OxLogits logits, float *logits_out)
 {
