@@ -201,6 +201,7 @@ cpu_vector_free (OxOps *ops, OxVector *vector)
   if (vector == NULL)
     return;
   g_free (vector->data);
+  free (vector->by_tap);
   g_free (vector);
 }
 

@@ -163,76 +163,104 @@ quantize_rows (void *data, size_t begin, size_t end, unsigned worker)
     work->self->kernels->quantize_q8 (work->x + i * work->cols, work->quantized + i * work->quantized_row, work->cols);
 }
 
+void
+ox_ops_cpu_quantize (OxOpsCpu *self, const float *x, gsize rows, gsize cols, guint8 *quantized)
+{
+  QuantizeWork work = { self, x, quantized, ox_activation_row_bytes (OX_ACTIVATION_Q8, cols), cols };
+
+  if (rows == 1)
+    quantize_rows (&work, 0, 1, 0);
+  else
+    ox_pool_run (self->pool, quantize_rows, &work, rows, 4);
+}
+
 typedef struct {
   OxOpsCpu *self;
-  OxMatrix *const *w;
-  OxTensor *const *y;
-  gsize m;
-  const float *x;
-  const guint8 *quantized;
-  gsize steps_before[17]; /* row steps of the matrices before the i-th */
-} LinearWork;
+  const OxCpuProduct *products;
+  guint n;
+} ProductWork;
+
+static gsize
+product_steps (const OxCpuProduct *product)
+{
+  gsize step = product->w->kernel->row_step;
+
+  return (product->w->rows + step - 1) / step;
+}
 
 static void
-linear_steps (void *data, size_t begin, size_t end, unsigned worker)
+product_range (void *data, size_t begin, size_t end, unsigned worker)
 {
-  LinearWork *work = data;
+  ProductWork *work = data;
   guint i = 0;
 
   while (begin < end && ox_ops_cpu_running (work->self)) {
+    const OxCpuProduct *product;
     const OxPackedMatrix *w;
     const void *x;
     gsize row_begin, row_end, stop, most;
-    float *y;
 
-    while (begin >= work->steps_before[i + 1])
+    while (i + 1 < work->n && begin >= work->products[i + 1].first_step)
       i++;
-    w = &work->w[i]->packed;
-    most = MAX (MAX_PRODUCTS / (w->kernel->row_step * w->cols * work->m), 1);
-    stop = MIN (MIN (end, begin + most), work->steps_before[i + 1]);
-    row_begin = (begin - work->steps_before[i]) * w->kernel->row_step;
-    row_end = MIN ((stop - work->steps_before[i]) * w->kernel->row_step, w->rows);
-    x = w->kernel->activation == OX_ACTIVATION_Q8 ? (const void *) work->quantized : (const void *) work->x;
-    y = ox_cpu_rows (work->y[i]);
-    if (work->m == 1)
-      w->kernel->matvec (w, x, y, row_begin, row_end);
+    product = &work->products[i];
+    w = product->w;
+    most = MAX (MAX_PRODUCTS / (w->kernel->row_step * w->cols * product->m), 1);
+    stop = MIN (MIN (end, begin + most), product->first_step + product_steps (product));
+    row_begin = (begin - product->first_step) * w->kernel->row_step;
+    row_end = MIN ((stop - product->first_step) * w->kernel->row_step, w->rows);
+    x = w->kernel->activation == OX_ACTIVATION_Q8 ? (const void *) product->quantized : (const void *) product->x;
+    if (product->m == 1)
+      w->kernel->matvec (w, x, product->y, row_begin, row_end);
     else
-      w->kernel->matmul (w, x, work->m, y, work->y[i]->cols, row_begin, row_end);
+      w->kernel->matmul (w, x, product->m, product->y, product->y_stride, row_begin, row_end);
     begin = stop;
   }
+}
+
+void
+ox_ops_cpu_products (OxOpsCpu *self, OxCpuProduct *products, guint n)
+{
+  ProductWork work = { self, products, n };
+  gsize total = 0;
+
+  for (guint i = 0; i < n; i++) {
+    products[i].first_step = total;
+    total += product_steps (&products[i]);
+  }
+  ox_pool_run (self->pool, product_range, &work, total, MAX (total / (ox_pool_threads (self->pool) * 8u), 1));
 }
 
 static void
 cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor *const *y)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  LinearWork work = { .self = self, .w = w, .y = y, .m = x->rows, .x = ox_cpu_rows (x) };
-  gboolean quantized = FALSE;
-  gsize total;
+  OxCpuProduct products[16];
+  const guint8 *quantized = NULL;
 
-  if (!ox_ops_cpu_running (self) || n > G_N_ELEMENTS (work.steps_before) - 1)
+  if (!ox_ops_cpu_running (self))
     return;
-  for (guint i = 0; i < n; i++) {
-    const OxPackedMatrix *p = &w[i]->packed;
-    work.steps_before[i + 1] = work.steps_before[i] + (p->rows + p->kernel->row_step - 1) / p->kernel->row_step;
-    quantized |= p->kernel->activation == OX_ACTIVATION_Q8;
-  }
-  total = work.steps_before[n];
+  for (guint i = 0; i < n && quantized == NULL; i++)
+    if (w[i]->packed.kernel->activation == OX_ACTIVATION_Q8) {
+      gsize row_bytes = ox_activation_row_bytes (OX_ACTIVATION_Q8, x->cols);
+      if (!ox_ops_cpu_reserve (self, (void **) &self->quantized, &self->quantized_bytes, row_bytes * x->rows))
+        return;
+      ox_ops_cpu_quantize (self, ox_cpu_rows (x), x->rows, x->cols, self->quantized);
+      quantized = self->quantized;
+    }
+  for (guint first = 0; first < n; first += G_N_ELEMENTS (products)) {
+    guint count = MIN (n - first, G_N_ELEMENTS (products));
 
-  if (quantized) {
-    QuantizeWork q = { .self = self, .x = work.x, .cols = x->cols };
-
-    q.quantized_row = ox_activation_row_bytes (OX_ACTIVATION_Q8, x->cols);
-    if (!ox_ops_cpu_reserve (self, (void **) &self->quantized, &self->quantized_bytes, q.quantized_row * x->rows))
-      return;
-    q.quantized = self->quantized;
-    if (x->rows == 1)
-      quantize_rows (&q, 0, 1, 0);
-    else
-      ox_pool_run (self->pool, quantize_rows, &q, x->rows, 4);
-    work.quantized = self->quantized;
+    for (guint i = 0; i < count; i++)
+      products[i] = (OxCpuProduct) {
+        .w = &w[first + i]->packed,
+        .x = ox_cpu_rows (x),
+        .quantized = quantized,
+        .m = x->rows,
+        .y = ox_cpu_rows (y[first + i]),
+        .y_stride = y[first + i]->cols,
+      };
+    ox_ops_cpu_products (self, products, count);
   }
-  ox_pool_run (self->pool, linear_steps, &work, total, MAX (total / (ox_pool_threads (self->pool) * 8u), 1));
 }
 
 /* ---- norms, rotations, sums ---- */
@@ -314,39 +342,110 @@ cpu_rope (OxOps *ops, OxTensor *x, const float *cos, const float *sin, guint hea
     ox_pool_run (self->pool, rope_rows, &work, x->rows, 4);
 }
 
+/* ---- elements ---- */
+
+/* What happens to elements one by one, so that it may be cut anywhere. */
 typedef struct {
   OxOpsCpu *self;
+  void (*run) (const OxKernels *kernels, float *y, const float *a, const float *b, float s, gsize n);
   float *y;
   const float *a, *b;
-  gsize cols;
-  OxGate gate;
+  float s;
+  gsize n;
 } ElementWork;
 
+/* Elements that are handed out together. */
+#define ELEMENT_BLOCK 4096
+
 static void
-gate_rows (void *data, size_t begin, size_t end, unsigned worker)
+element_blocks (void *data, size_t begin, size_t end, unsigned worker)
 {
   ElementWork *work = data;
-  gsize from = begin * work->cols;
-  gsize n = (end - begin) * work->cols;
+  gsize first = begin * ELEMENT_BLOCK, n = MIN (end * ELEMENT_BLOCK, work->n) - first;
 
-  if (work->gate == OX_GATE_SILU)
-    work->self->kernels->silu_mul (work->y + from, work->a + from, work->b + from, n);
+  work->run (work->self->kernels, work->y + first, work->a != NULL ? work->a + first : NULL,
+             work->b != NULL ? work->b + first : NULL, work->s, n);
+}
+
+static void
+run_elements (ElementWork work)
+{
+  if (work.n < MIN_PARALLEL_ELEMENTS)
+    work.run (work.self->kernels, work.y, work.a, work.b, work.s, work.n);
   else
-    work->self->kernels->gelu_tanh_mul (work->y + from, work->a + from, work->b + from, n);
+    ox_pool_run (work.self->pool, element_blocks, &work, (work.n + ELEMENT_BLOCK - 1) / ELEMENT_BLOCK, 1);
+}
+
+static gsize
+n_elements (const OxTensor *t)
+{
+  return (gsize) t->rows * t->cols;
+}
+
+static void
+run_silu (const OxKernels *kernels, float *y, const float *gate, const float *up, float s, gsize n)
+{
+  kernels->silu_mul (y, gate, up, n);
+}
+
+static void
+run_gelu (const OxKernels *kernels, float *y, const float *gate, const float *up, float s, gsize n)
+{
+  kernels->gelu_tanh_mul (y, gate, up, n);
+}
+
+static void
+run_sigmoid (const OxKernels *kernels, float *y, const float *gate, const float *up, float s, gsize n)
+{
+  kernels->sigmoid_mul (y, gate, up, n);
+}
+
+static void
+run_add (const OxKernels *kernels, float *y, const float *x, const float *b, float s, gsize n)
+{
+  kernels->add (y, x, n);
+}
+
+static void
+run_scale (const OxKernels *kernels, float *y, const float *a, const float *b, float s, gsize n)
+{
+  kernels->scale (y, s, n);
+}
+
+static void
+run_softcap (const OxKernels *kernels, float *y, const float *a, const float *b, float cap, gsize n)
+{
+  kernels->softcap (y, cap, n);
+}
+
+void
+ox_ops_cpu_gate (OxOpsCpu *self, float *y, const float *gate, const float *up, gsize n, OxGate gate_kind)
+{
+  ElementWork work = { .self = self, .y = y, .a = gate, .b = up, .n = n };
+
+  work.run = gate_kind == OX_GATE_SILU ? run_silu : gate_kind == OX_GATE_GELU_TANH ? run_gelu : run_sigmoid;
+  run_elements (work);
 }
 
 static void
 cpu_gated (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, OxGate gate_kind)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  ElementWork work = { self, ox_cpu_rows (y), ox_cpu_rows (gate), ox_cpu_rows (up), y->cols, gate_kind };
+
+  if (ox_ops_cpu_running (self))
+    ox_ops_cpu_gate (self, ox_cpu_rows (y), ox_cpu_rows (gate), ox_cpu_rows (up), n_elements (y), gate_kind);
+}
+
+static void
+cpu_gated_columns (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, guint first, OxGate gate_kind)
+{
+  OxOpsCpu *self = (OxOpsCpu *) ops;
 
   if (!ox_ops_cpu_running (self))
     return;
-  if ((gsize) y->rows * y->cols < MIN_PARALLEL_ELEMENTS)
-    gate_rows (&work, 0, y->rows, 0);
-  else
-    ox_pool_run (self->pool, gate_rows, &work, y->rows, 1);
+  for (guint i = 0; i < y->rows; i++)
+    ox_ops_cpu_gate (self, ox_cpu_rows (y) + (gsize) i * y->cols, ox_cpu_rows (gate) + (gsize) i * gate->cols,
+                     ox_cpu_rows (up) + (gsize) i * up->cols + first, y->cols, gate_kind);
 }
 
 static void
@@ -355,7 +454,47 @@ cpu_add (OxOps *ops, OxTensor *y, const OxTensor *x)
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
   if (ox_ops_cpu_running (self))
-    self->kernels->add (ox_cpu_rows (y), ox_cpu_rows (x), (gsize) y->rows * y->cols);
+    run_elements (
+      (ElementWork) { .self = self, .run = run_add, .y = ox_cpu_rows (y), .a = ox_cpu_rows (x), .n = n_elements (y) });
+}
+
+static void
+cpu_copy (OxOps *ops, OxTensor *y, const OxTensor *x)
+{
+  if (ox_ops_cpu_running ((OxOpsCpu *) ops))
+    memmove (ox_cpu_rows (y), ox_cpu_rows (x), n_elements (y) * sizeof (float));
+}
+
+static void
+cpu_concat (OxOps *ops, OxTensor *y, const OxTensor *a, const OxTensor *b)
+{
+  float *out = ox_cpu_rows (y);
+
+  if (!ox_ops_cpu_running ((OxOpsCpu *) ops))
+    return;
+  for (guint i = 0; i < y->rows; i++, out += y->cols) {
+    memcpy (out, ox_cpu_rows (a) + (gsize) i * a->cols, a->cols * sizeof (float));
+    memcpy (out + a->cols, ox_cpu_rows (b) + (gsize) i * b->cols, b->cols * sizeof (float));
+  }
+}
+
+static void
+cpu_scale (OxOps *ops, OxTensor *x, float s)
+{
+  OxOpsCpu *self = (OxOpsCpu *) ops;
+
+  if (ox_ops_cpu_running (self))
+    run_elements ((ElementWork) { .self = self, .run = run_scale, .y = ox_cpu_rows (x), .s = s, .n = n_elements (x) });
+}
+
+static void
+cpu_softcap (OxOps *ops, OxTensor *x, float cap)
+{
+  OxOpsCpu *self = (OxOpsCpu *) ops;
+
+  if (ox_ops_cpu_running (self))
+    run_elements (
+      (ElementWork) { .self = self, .run = run_softcap, .y = ox_cpu_rows (x), .s = cap, .n = n_elements (x) });
 }
 
 static void
@@ -372,6 +511,9 @@ cpu_free (OxOps *ops)
 
   free (self->quantized);
   free (self->attention_scratch);
+  free (self->delta_scratch);
+  free (self->moe_scratch);
+  free (self->centroid_scratch);
   g_clear_error (&self->error);
   g_mutex_clear (&self->error_lock);
   g_free (self);
@@ -400,10 +542,17 @@ ox_ops_cpu_new (const OxOpsCpuOptions *options)
     .add_bias = cpu_add_bias,
     .rope = cpu_rope,
     .gated = cpu_gated,
+    .gated_columns = cpu_gated_columns,
     .add = cpu_add,
+    .copy = cpu_copy,
+    .concat = cpu_concat,
+    .scale = cpu_scale,
+    .softcap = cpu_softcap,
     .read = cpu_read,
   };
   ox_ops_cpu_init_weights (self);
   ox_ops_cpu_init_attention (self);
+  ox_ops_cpu_init_recurrent (self);
+  ox_ops_cpu_init_moe (self);
   return &self->base;
 }

@@ -24,6 +24,12 @@ typedef struct {
   gsize quantized_bytes;
   float *attention_scratch; /* one part a worker */
   gsize attention_floats;
+  float *delta_scratch; /* rows made ready for the delta rule */
+  gsize delta_bytes;
+  guint8 *moe_scratch;
+  gsize moe_bytes;
+  guint8 *centroid_scratch;
+  gsize centroid_bytes;
 } OxOpsCpu;
 
 struct _OxMatrix {
@@ -33,7 +39,19 @@ struct _OxMatrix {
 struct _OxVector {
   float *data;
   gsize n;
+  float *by_tap; /* of a convolution, once it has run: [taps, channels] */
 };
+
+/* y[i] = x[i] · wᵀ for @m rows. */
+typedef struct {
+  const OxPackedMatrix *w;
+  const float *x;
+  const guint8 *quantized; /* the rows of @x in OX_ACTIVATION_Q8; only read when the kernel of @w wants that */
+  gsize m;
+  float *y;
+  gsize y_stride;
+  gsize first_step; /* row steps of the products before this one; set by ox_ops_cpu_products() */
+} OxCpuProduct;
 
 struct _OxEmbedding {
   OxTensorInfo tensor; /* name and file kept alive below */
@@ -52,6 +70,15 @@ gboolean ox_ops_cpu_running (OxOpsCpu *self);
 /* Grows a scratch buffer without keeping its content; FALSE when there is no memory, which the computation then fails with. */
 gboolean ox_ops_cpu_reserve (OxOpsCpu *self, void **buffer, gsize *size, gsize needed);
 
+/* All of @products, their work shared out over the pool as one. */
+void ox_ops_cpu_products (OxOpsCpu *self, OxCpuProduct *products, guint n);
+/* @rows rows of @x in OX_ACTIVATION_Q8, one after the other. */
+void ox_ops_cpu_quantize (OxOpsCpu *self, const float *x, gsize rows, gsize cols, guint8 *quantized);
+/* y = act(gate) · up over @n elements, spread over the pool. */
+void ox_ops_cpu_gate (OxOpsCpu *self, float *y, const float *gate, const float *up, gsize n, OxGate gate_kind);
+/* The numbers of the @k ≤ @n greatest of @n scores, in ascending order; ties go to the lower number, NaN is below all others. */
+void ox_ops_cpu_choose (const float *scores, guint n, guint k, guint32 *chosen);
+
 static inline float *
 ox_cpu_rows (const OxTensor *t)
 {
@@ -61,3 +88,5 @@ ox_cpu_rows (const OxTensor *t)
 /* Each fills its part of the table. */
 void ox_ops_cpu_init_weights (OxOpsCpu *self);
 void ox_ops_cpu_init_attention (OxOpsCpu *self);
+void ox_ops_cpu_init_recurrent (OxOpsCpu *self);
+void ox_ops_cpu_init_moe (OxOpsCpu *self);

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ox-delta-rule.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -153,13 +155,24 @@ typedef struct {
   /* y = silu(gate) · up and y = gelu_tanh(gate) · up; y may be gate or up. */
   void (*silu_mul) (float *y, const float *gate, const float *up, size_t n);
   void (*gelu_tanh_mul) (float *y, const float *gate, const float *up, size_t n);
+  /* y = sigmoid(gate) · up; likewise. */
+  void (*sigmoid_mul) (float *y, const float *gate, const float *up, size_t n);
+  /* x = cap · tanh(x / cap) */
+  void (*softcap) (float *x, float cap, size_t n);
+  /* y = exp(x - max(x)) / Σ exp(x - max(x)); y may be x. */
+  void (*softmax) (float *y, const float *x, size_t n);
   /* y += x */
   void (*add) (float *y, const float *x, size_t n);
+  /* y += s · x */
+  void (*add_scaled) (float *y, const float *x, float s, size_t n);
   /* y *= s */
   void (*scale) (float *y, float s, size_t n);
   float (*dot) (const float *a, const float *b, size_t n);
   /* Index of the largest of @n values, the lowest on ties; NaN never wins. */
   size_t (*argmax) (const float *x, size_t n);
+  /* y[c] = silu(Σ_j w[j · w_stride + c] · x[j][c]) for c < n: one row of a depthwise convolution over the rows x[0] … x[taps - 1]. */
+  void (*conv_silu) (float *y, const float *const *x, const float *w, size_t w_stride, size_t taps, size_t n);
+  void (*delta_rule) (const OxDeltaRule *d);
   /* One work item of an attention: query @query and all query heads of key head @kv_head. @scratch: ox_attention_scratch()
    * floats. Items may run in any order and at the same time. */
   void (*attention) (const OxAttention *a, size_t query, size_t kv_head, float *scratch);

@@ -86,10 +86,44 @@ gelu_tanh_mul_c (float *y, const float *gate, const float *up, size_t n)
 }
 
 static void
+sigmoid_mul_c (float *y, const float *gate, const float *up, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    y[i] = (float) (up[i] / (1 + exp (-(double) gate[i])));
+}
+
+static void
+softcap_c (float *x, float cap, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    x[i] = (float) (cap * tanh ((double) x[i] / cap));
+}
+
+static void
+softmax_c (float *y, const float *x, size_t n)
+{
+  double largest = -INFINITY, sum = 0;
+
+  for (size_t i = 0; i < n; i++)
+    largest = x[i] > largest ? x[i] : largest;
+  for (size_t i = 0; i < n; i++)
+    sum += exp (x[i] - largest);
+  for (size_t i = 0; i < n; i++)
+    y[i] = (float) (exp (x[i] - largest) / sum);
+}
+
+static void
 add_c (float *y, const float *x, size_t n)
 {
   for (size_t i = 0; i < n; i++)
     y[i] += x[i];
+}
+
+static void
+add_scaled_c (float *y, const float *x, float s, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    y[i] = (float) (y[i] + (double) s * x[i]);
 }
 
 static void
@@ -122,6 +156,44 @@ argmax_c (const float *x, size_t n)
     if (x[i] > x[best])
       best = i;
   return best;
+}
+
+static void
+conv_silu_c (float *y, const float *const *x, const float *w, size_t w_stride, size_t taps, size_t n)
+{
+  for (size_t c = 0; c < n; c++) {
+    double sum = 0;
+
+    for (size_t j = 0; j < taps; j++)
+      sum += (double) w[j * w_stride + c] * x[j][c];
+    y[c] = (float) (sum / (1 + exp (-sum)));
+  }
+}
+
+static void
+delta_rule_c (const OxDeltaRule *d)
+{
+  for (size_t t = 0; t < d->n; t++) {
+    const float *q = d->q + t * d->qk_stride, *k = d->k + t * d->qk_stride, *v = d->v + t * d->v_stride;
+    double beta = d->beta[t * d->gate_stride], decay = d->decay[t * d->gate_stride];
+
+    for (size_t c = 0; c < d->value_dim; c++) {
+      size_t first = c / OX_DELTA_STRIP * OX_DELTA_STRIP;
+      size_t width = d->value_dim - first < OX_DELTA_STRIP ? d->value_dim - first : OX_DELTA_STRIP;
+      const float *from = (t == 0 ? d->from : d->state) + d->key_dim * first + (c - first);
+      float *state = d->state + d->key_dim * first + (c - first);
+      double recalled = 0, change, y = 0;
+
+      for (size_t i = 0; i < d->key_dim; i++)
+        recalled += decay * from[i * width] * k[i];
+      change = beta * (v[c] - recalled);
+      for (size_t i = 0; i < d->key_dim; i++) {
+        state[i * width] = (float) (decay * from[i * width] + k[i] * change);
+        y += (double) state[i * width] * q[i];
+      }
+      d->y[t * d->y_stride + c] = (float) y;
+    }
+  }
 }
 
 /* Keys that are scored before their values are added up. */
@@ -187,9 +259,15 @@ ox_reference_init (OxKernels *table)
   table->rope = rope_c;
   table->silu_mul = silu_mul_c;
   table->gelu_tanh_mul = gelu_tanh_mul_c;
+  table->sigmoid_mul = sigmoid_mul_c;
+  table->softcap = softcap_c;
+  table->softmax = softmax_c;
   table->add = add_c;
+  table->add_scaled = add_scaled_c;
   table->scale = scale_c;
   table->dot = dot_c;
   table->argmax = argmax_c;
+  table->conv_silu = conv_silu_c;
+  table->delta_rule = delta_rule_c;
   table->attention = attention_c;
 }
