@@ -4,43 +4,44 @@
  */
 #include "ox-ops-cpu.h"
 
-#include <string.h>
 #include <sys/mman.h>
 
+/* Blocks of keys between two looks at the cancellable. */
+#define BLOCKS_PER_LOOK 2
+/* States of blocks that are kept at once, in floats, when blocks are spread over threads. */
+#define MAX_PART_FLOATS (2u << 20)
+/* Elements below which handing work to other threads costs more than it saves. */
+#define MIN_PARALLEL_ELEMENTS 16384
+
 struct _OxKv {
-  float *k; /* [n_kv_heads][capacity][head_dim], and the values behind the keys; pages appear when written */
-  float *v;
-  gsize bytes; /* of both */
-  guint n_kv_heads, head_dim, capacity;
+  OxKvRing ring;
+  gpointer memory; /* keys, then values; pages appear when written */
+  gsize bytes;
 };
 
 static OxKv *
 cpu_kv_new (OxOps *ops, guint n_kv_heads, guint head_dim, guint capacity, OxType type, GError **error)
 {
-  OxKv *kv;
-  gsize bytes;
-  void *memory;
+  g_autofree OxKv *kv = g_new0 (OxKv, 1);
 
-  if (!g_size_checked_mul (&bytes, n_kv_heads, head_dim) || !g_size_checked_mul (&bytes, bytes, capacity) ||
-      !g_size_checked_mul (&bytes, bytes, 2 * sizeof (float))) {
-    g_set_error_literal (error, OX_ERROR, OX_ERROR_NO_MEMORY, "The context is too long for this computer's memory");
+  if (!ox_kv_ring_init (&kv->ring, type, n_kv_heads, head_dim, capacity)) {
+    const OxTypeInfo *info = ox_type_info (type);
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                 "Keys and values of %u elements for %u positions cannot be kept in the format %s", head_dim, capacity,
+                 info != NULL ? info->name : "?");
     return NULL;
   }
-  memory = mmap (NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    g_autofree char *size = g_format_size (bytes);
+  kv->bytes = kv->ring.k_bytes + kv->ring.v_bytes;
+  kv->memory = mmap (NULL, kv->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (kv->memory == MAP_FAILED) {
+    g_autofree char *size = g_format_size (kv->bytes);
     g_set_error (error, OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for the conversation's state (%s a layer)",
                  size);
     return NULL;
   }
-  kv = g_new0 (OxKv, 1);
-  kv->k = memory;
-  kv->v = kv->k + (gsize) n_kv_heads * capacity * head_dim;
-  kv->bytes = bytes;
-  kv->n_kv_heads = n_kv_heads;
-  kv->head_dim = head_dim;
-  kv->capacity = capacity;
-  return kv;
+  kv->ring.k = kv->memory;
+  kv->ring.v = kv->ring.k + kv->ring.k_bytes;
+  return g_steal_pointer (&kv);
 }
 
 static void
@@ -48,76 +49,234 @@ cpu_kv_free (OxOps *ops, OxKv *kv)
 {
   if (kv == NULL)
     return;
-  munmap (kv->k, kv->bytes);
+  munmap (kv->memory, kv->bytes);
   g_free (kv);
+}
+
+/* ---- Saving and restoring: [head][position][row] of the keys, then of the values ---- */
+
+static void
+cpu_kv_save (OxOps *ops, OxKv *kv, guint position, guint n, gpointer bytes)
+{
+  gsize row = kv->ring.key_bytes;
+  guint8 *k = bytes, *v = k + kv->ring.n_heads * n * row;
+
+  for (gsize h = 0; h < kv->ring.n_heads; h++)
+    for (guint i = 0; i < n; i++, k += row, v += row)
+      ox_kv_ring_get (&kv->ring, h, (gsize) position + i, k, v);
+}
+
+static void
+cpu_kv_restore (OxOps *ops, OxKv *kv, guint position, guint n, gconstpointer bytes)
+{
+  gsize row = kv->ring.key_bytes;
+  const guint8 *k = bytes, *v = k + kv->ring.n_heads * n * row;
+
+  for (gsize h = 0; h < kv->ring.n_heads; h++)
+    for (guint i = 0; i < n; i++, k += row, v += row)
+      ox_kv_ring_put (&kv->ring, h, (gsize) position + i, k, v);
+}
+
+/* ---- Writing ---- */
+
+typedef struct {
+  OxOpsCpu *self;
+  const OxKvRing *ring;
+  const OxTensor *k, *v;
+  gsize position;
+} WriteWork;
+
+/* Items are the positions of one head, then of the next. */
+static void
+write_items (void *data, size_t begin, size_t end, unsigned worker)
+{
+  WriteWork *work = data;
+  gsize d = work->ring->head_dim;
+
+  for (gsize i = begin; i < end; i++) {
+    gsize head = i / work->k->rows, row = i % work->k->rows;
+    ox_kv_ring_store (work->ring, work->self->kernels->attention, head, work->position + row,
+                      ox_cpu_rows (work->k) + row * work->k->cols + head * d,
+                      ox_cpu_rows (work->v) + row * work->v->cols + head * d);
+  }
 }
 
 static void
 cpu_kv_write (OxOps *ops, OxKv *kv, const OxTensor *k, const OxTensor *v, guint position)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  gsize d = kv->head_dim;
+  WriteWork work = { self, &kv->ring, k, v, position };
+  gsize items = kv->ring.n_heads * k->rows;
 
   if (!ox_ops_cpu_running (self))
     return;
-  for (guint i = 0; i < k->rows; i++) {
-    const float *k_row = ox_cpu_rows (k) + (gsize) i * k->cols;
-    const float *v_row = ox_cpu_rows (v) + (gsize) i * v->cols;
-    gsize slot = ((gsize) position + i) % kv->capacity;
-
-    for (guint h = 0; h < kv->n_kv_heads; h++) {
-      memcpy (kv->k + ((gsize) h * kv->capacity + slot) * d, k_row + h * d, d * sizeof (float));
-      memcpy (kv->v + ((gsize) h * kv->capacity + slot) * d, v_row + h * d, d * sizeof (float));
-    }
-  }
+  if (items * kv->ring.head_dim < MIN_PARALLEL_ELEMENTS)
+    write_items (&work, 0, items, 0);
+  else
+    ox_pool_run (self->pool, write_items, &work, items, 64);
 }
+
+/* ---- Attention ---- */
 
 typedef struct {
   OxOpsCpu *self;
+  const OxAttentionKernel *kernel;
   OxAttention args;
-  gsize scratch;
+  gsize queries;               /* of an item, except for the last */
+  gsize query_items;           /* items that the queries of a head make */
+  gsize block_begin, n_blocks; /* that this round spreads over threads */
+  gsize rows;                  /* of an item at most */
+  gsize state_floats;
+  float *states;  /* one a worker, or one for every item */
+  float *parts;   /* [items][n_blocks] states */
+  float *scratch; /* one a worker */
+  gsize scratch_floats;
 } AttentionWork;
 
+/* Item @i of heads × queries. The last queries come first: they have most keys to see, and what takes long is to begin early. */
+static OxAttentionRows
+item_rows (const AttentionWork *work, gsize i)
+{
+  gsize begin = (work->query_items - 1 - i / work->args.kv->n_heads) * work->queries;
+
+  return (OxAttentionRows) {
+    .kv_head = i % work->args.kv->n_heads,
+    .query_begin = begin,
+    .query_end = MIN (begin + work->queries, work->args.m),
+  };
+}
+
+/* All that an item's rows see, by one thread. */
 static void
-attention_items (void *data, size_t begin, size_t end, unsigned worker)
+whole_items (void *data, size_t begin, size_t end, unsigned worker)
+{
+  AttentionWork *work = data;
+  float *state = work->states + worker * work->state_floats;
+
+  for (gsize i = begin; i < end; i++) {
+    OxAttentionRows rows = item_rows (work, i);
+    gsize block, last;
+
+    ox_attention_clear (&work->args, ox_attention_n_rows (&work->args, &rows), state);
+    ox_attention_blocks (&work->args, &rows, &block, &last);
+    for (; block < last; block += BLOCKS_PER_LOOK) {
+      if (!ox_ops_cpu_running (work->self))
+        return;
+      work->kernel->add_blocks (&work->args, &rows, block, MIN (block + BLOCKS_PER_LOOK, last), state,
+                                work->scratch + worker * work->scratch_floats);
+    }
+    work->kernel->finish (&work->args, &rows, state);
+  }
+}
+
+/* One block of one item each, into its part. */
+static void
+part_items (void *data, size_t begin, size_t end, unsigned worker)
 {
   AttentionWork *work = data;
 
-  for (gsize i = begin; i < end && ox_ops_cpu_running (work->self); i++)
-    work->self->kernels->attention (&work->args, i / work->args.n_kv_heads, i % work->args.n_kv_heads,
-                                    work->self->attention_scratch + worker * work->scratch);
+  for (gsize i = begin; i < end && ox_ops_cpu_running (work->self); i++) {
+    OxAttentionRows rows = item_rows (work, i / work->n_blocks);
+    gsize block = work->block_begin + i % work->n_blocks;
+    float *part = work->parts + i * work->state_floats;
+
+    ox_attention_clear (&work->args, ox_attention_n_rows (&work->args, &rows), part);
+    work->kernel->add_blocks (&work->args, &rows, block, block + 1, part,
+                              work->scratch + worker * work->scratch_floats);
+  }
+}
+
+/* The parts of a round, in the order of their blocks. An item here is a row: @rows for each of part_items(). */
+static void
+merge_items (void *data, size_t begin, size_t end, unsigned worker)
+{
+  AttentionWork *work = data;
+
+  for (gsize i = begin; i < end; i++) {
+    OxAttentionRows rows = item_rows (work, i / work->rows);
+    gsize n = ox_attention_n_rows (&work->args, &rows), row = i % work->rows;
+    const float *part = work->parts + i / work->rows * work->n_blocks * work->state_floats;
+
+    for (gsize b = 0; b < work->n_blocks && row < n; b++, part += work->state_floats)
+      work->kernel->merge (&work->args, n, row, row + 1, work->states + i / work->rows * work->state_floats, part);
+  }
+}
+
+static void
+spread_blocks (AttentionWork *work, gsize items, gsize first, gsize last, gsize at_once)
+{
+  OxOpsCpu *self = work->self;
+
+  for (gsize i = 0; i < items; i++) {
+    OxAttentionRows rows = item_rows (work, i);
+    ox_attention_clear (&work->args, ox_attention_n_rows (&work->args, &rows), work->states + i * work->state_floats);
+  }
+  for (gsize block = first; block < last && ox_ops_cpu_running (self); block += at_once) {
+    gsize elements;
+
+    work->block_begin = block;
+    work->n_blocks = MIN (at_once, last - block);
+    ox_pool_run (self->pool, part_items, work, items * work->n_blocks, 1);
+    elements = items * work->n_blocks * work->state_floats;
+    if (elements < MIN_PARALLEL_ELEMENTS)
+      merge_items (work, 0, items * work->rows, 0);
+    else
+      ox_pool_run (self->pool, merge_items, work, items * work->rows, 1);
+  }
+  for (gsize i = 0; i < items && ox_ops_cpu_running (self); i++) {
+    OxAttentionRows rows = item_rows (work, i);
+    work->kernel->finish (&work->args, &rows, work->states + i * work->state_floats);
+  }
 }
 
 static void
 cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  AttentionWork work = { .self = self };
-  gsize scratch_bytes = self->attention_floats * sizeof (float);
+  AttentionWork work = { .self = self, .kernel = self->kernels->attention };
+  gsize threads = ox_pool_threads (self->pool), scratch_bytes = self->attention_floats * sizeof (float);
+  gsize items, states, n_parts = 0, at_once = 0, first, last;
+  OxAttentionRows all = { 0, 0, q->rows };
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_running (self) || q->rows == 0)
     return;
   work.args = (OxAttention) {
+    .kv = &kv->ring,
     .q = ox_cpu_rows (q),
-    .k = kv->k,
-    .v = kv->v,
     .out = ox_cpu_rows (y),
     .m = q->rows,
-    .n_heads = q->cols / kv->head_dim,
-    .n_kv_heads = kv->n_kv_heads,
-    .head_dim = kv->head_dim,
-    .capacity = kv->capacity,
+    .n_heads = q->cols / kv->ring.head_dim,
     .position = position,
     .window = window,
     .scale = scale,
   };
-  /* Parts start at whole cache lines, so that workers do not write to each other's. */
-  work.scratch = (ox_attention_scratch (&work.args) + 15) & ~(gsize) 15;
+  work.queries = MIN (MAX (OX_ATTENTION_ROWS / ox_attention_group (&work.args), 1), work.args.m);
+  work.query_items = (work.args.m + work.queries - 1) / work.queries;
+  work.rows = work.queries * ox_attention_group (&work.args);
+  work.state_floats = ox_attention_state_floats (&work.args, work.rows);
+  work.scratch_floats = ox_attention_scratch_floats (&work.args, work.rows);
+  items = work.query_items * kv->ring.n_heads;
+  states = threads;
+  ox_attention_blocks (&work.args, &all, &first, &last);
+  /* Too few items to keep all threads busy to the end: blocks of keys are spread instead. */
+  if (threads > 1 && items % threads != 0 && items < 4 * threads && last - first > 1) {
+    at_once = MIN (MAX (MAX_PART_FLOATS / (items * work.state_floats), 4), last - first);
+    n_parts = items * at_once;
+    states = items;
+  }
+
+  /* Parts of workers are whole cache lines. */
   if (!ox_ops_cpu_reserve (self, (void **) &self->attention_scratch, &scratch_bytes,
-                           work.scratch * ox_pool_threads (self->pool) * sizeof (float)))
+                           ((states + n_parts) * work.state_floats + threads * work.scratch_floats) * sizeof (float)))
     return;
   self->attention_floats = scratch_bytes / sizeof (float);
-  ox_pool_run (self->pool, attention_items, &work, work.args.m * work.args.n_kv_heads, 1);
+  work.scratch = self->attention_scratch;
+  work.states = work.scratch + threads * work.scratch_floats;
+  work.parts = work.states + states * work.state_floats;
+  if (n_parts > 0)
+    spread_blocks (&work, items, first, last, at_once);
+  else
+    ox_pool_run (self->pool, whole_items, &work, items, 1);
 }
 
 void
@@ -125,6 +284,8 @@ ox_ops_cpu_init_attention (OxOpsCpu *self)
 {
   self->base.kv_new = cpu_kv_new;
   self->base.kv_free = cpu_kv_free;
+  self->base.kv_save = cpu_kv_save;
+  self->base.kv_restore = cpu_kv_restore;
   self->base.kv_write = cpu_kv_write;
   self->base.attention = cpu_attention;
 }

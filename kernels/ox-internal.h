@@ -29,6 +29,9 @@ void ox_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t
 bool ox_float_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);
 void ox_float_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
 
+/* Attention of each instruction set. */
+extern const OxAttentionKernel ox_attention_c;
+
 /* Everything of the table that is not a linear layer. */
 void ox_reference_init (OxKernels *table);
 void ox_vector_init_avx2 (OxKernels *table);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ox-attention.h"
 #include "ox-delta-rule.h"
 
 #ifdef __cplusplus
@@ -120,21 +121,6 @@ struct OxLinearKernel {
 /* Bytes of one activation row of @n elements (@n a multiple of 32 for OX_ACTIVATION_Q8). */
 size_t ox_activation_row_bytes (OxActivation activation, size_t n);
 
-/* ---- Attention ------------------------------------------------------------------------------------------------ */
-
-/* Causal attention of @m new queries against a cache. Grouped queries: query head h reads key head h / (n_heads / n_kv_heads).
- * The cache is a ring per key head: the key of absolute position p is row p % capacity of k[kv_head]. */
-typedef struct {
-  const float *q; /* [m][n_heads][head_dim] */
-  const float *k; /* [n_kv_heads][capacity][head_dim] */
-  const float *v; /* [n_kv_heads][capacity][head_dim] */
-  float *out;     /* [m][n_heads][head_dim] */
-  size_t m, n_heads, n_kv_heads, head_dim, capacity;
-  size_t position; /* absolute position of query 0; query i sees keys up to position + i */
-  size_t window;   /* query at p sees keys p - window + 1 … p; 0: all from 0 */
-  float scale;     /* multiplies the scores */
-} OxAttention;
-
 /* ---- The table ------------------------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -173,13 +159,8 @@ typedef struct {
   /* y[c] = silu(Σ_j w[j · w_stride + c] · x[j][c]) for c < n: one row of a depthwise convolution over the rows x[0] … x[taps - 1]. */
   void (*conv_silu) (float *y, const float *const *x, const float *w, size_t w_stride, size_t taps, size_t n);
   void (*delta_rule) (const OxDeltaRule *d);
-  /* One work item of an attention: query @query and all query heads of key head @kv_head. @scratch: ox_attention_scratch()
-   * floats. Items may run in any order and at the same time. */
-  void (*attention) (const OxAttention *a, size_t query, size_t kv_head, float *scratch);
+  const OxAttentionKernel *attention;
 } OxKernels;
-
-/* Floats of scratch that one attention item needs. */
-size_t ox_attention_scratch (const OxAttention *a);
 
 /* Fills @table with the best kernels among ox_cpu_flags() & @mask; mask 0 leaves the C reference. */
 void ox_kernels_init (OxKernels *table, uint32_t mask);

@@ -196,60 +196,6 @@ delta_rule_c (const OxDeltaRule *d)
   }
 }
 
-/* Keys that are scored before their values are added up. */
-#define KEYS 64
-
-size_t
-ox_attention_scratch (const OxAttention *a)
-{
-  size_t group = a->n_heads / a->n_kv_heads;
-
-  /* A score for each key of a block and each query head; then the largest score and the sum of each head. */
-  return group * KEYS + 2 * group;
-}
-
-/* Softmax in one pass (Milakov & Gimelshein 2018; Dao et al. 2022): the running maximum only ever grows, and what was
- * summed before is scaled down when it does. */
-static void
-attention_c (const OxAttention *a, size_t query, size_t kv_head, float *scratch)
-{
-  size_t group = a->n_heads / a->n_kv_heads, dim = a->head_dim;
-  size_t end = a->position + query + 1, begin = a->window != 0 && end > a->window ? end - a->window : 0;
-  const float *k = a->k + kv_head * a->capacity * dim, *v = a->v + kv_head * a->capacity * dim;
-
-  for (size_t h = 0; h < group; h++) {
-    const float *q = a->q + (query * a->n_heads + kv_head * group + h) * dim;
-    float *out = a->out + (query * a->n_heads + kv_head * group + h) * dim;
-    double largest = -INFINITY, total = 0;
-
-    for (size_t i = 0; i < dim; i++)
-      out[i] = 0;
-    for (size_t first = begin; first < end; first += KEYS) {
-      size_t n = end - first < KEYS ? end - first : KEYS;
-      double block_largest = largest, shrink;
-
-      for (size_t j = 0; j < n; j++) {
-        scratch[j] = dot_c (q, k + (first + j) % a->capacity * dim, dim) * a->scale;
-        block_largest = fmax (block_largest, scratch[j]);
-      }
-      shrink = exp (largest - block_largest);
-      largest = block_largest;
-      total *= shrink;
-      for (size_t i = 0; i < dim; i++)
-        out[i] = (float) (out[i] * shrink);
-      for (size_t j = 0; j < n; j++) {
-        double p = exp (scratch[j] - largest);
-        const float *value = v + (first + j) % a->capacity * dim;
-        total += p;
-        for (size_t i = 0; i < dim; i++)
-          out[i] = (float) (out[i] + p * value[i]);
-      }
-    }
-    for (size_t i = 0; i < dim; i++)
-      out[i] = (float) (out[i] / total);
-  }
-}
-
 void
 ox_reference_init (OxKernels *table)
 {
@@ -269,5 +215,5 @@ ox_reference_init (OxKernels *table)
   table->argmax = argmax_c;
   table->conv_silu = conv_silu_c;
   table->delta_rule = delta_rule_c;
-  table->attention = attention_c;
+  table->attention = &ox_attention_c;
 }

@@ -70,7 +70,6 @@ ox_vector_init_avx2 (OxKernels *table)
   table->scale = scale;
   table->dot = dot;
   table->argmax = argmax;
-  table->attention = attention;
 }
 
 #else

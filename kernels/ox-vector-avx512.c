@@ -48,7 +48,6 @@ ox_vector_init_avx512 (OxKernels *table)
   table->scale = scale;
   table->dot = dot;
   table->argmax = argmax;
-  table->attention = attention;
 }
 
 #else
