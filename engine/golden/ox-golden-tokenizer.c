@@ -111,7 +111,7 @@ encodes_to (Run *run, const GString *text, gboolean parse_control, GArray *expec
 static gboolean
 is_other_in_gguf (Run *run, const GString *text)
 {
-  return run->is_gguf &&
+  return run->is_gguf && g_strcmp0 (run->name, "gemma3") == 0 &&
          (strstr (text->str, "<unused") || strstr (text->str, "_of_image>") || strstr (text->str, "image_soft"));
 }
 

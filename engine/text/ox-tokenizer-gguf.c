@@ -3,7 +3,7 @@
  * "llama" is SentencePiece style: the file has scores and no merges. As in SentencePiece, two neighbours join when together they
  * are a token, the one with the best score first. Written as merges (as the reference's converter does): all splits of every
  * token in two tokens, ordered by the score of the whole, then by the longer left part. "gpt2" is byte level, with merges and the
- * name of a pre-tokenizer.
+ * name of a pre-tokenizer. "gemma4" is SentencePiece style with merges; its scores mean nothing.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -40,6 +40,7 @@ typedef struct {
   const char *file_name;
   GCancellable *cancellable;
   OxTokenizer *tokenizer;
+  gboolean is_gemma4;
   gint64 *types; /* NULL: all normal */
 } Reader;
 
@@ -70,6 +71,9 @@ flags_of (Reader *reader, gsize id, const char *name, gsize len)
 {
   g_autofree char *text = len > 0 && (*name == '<' || *name == '[') ? g_strndup (name, len) : g_strdup ("");
 
+  /* Converters make seven of Gemma 4's marks visible and call one ordinary; its own file hides them all. */
+  if (ox_token_name_is_gemma4_mark (text) && reader->is_gemma4)
+    return OX_TOKEN_CONTROL | OX_TOKEN_HIDDEN | OX_TOKEN_WHOLE;
   switch (reader->types ? reader->types[id] : TYPE_NORMAL) {
   case TYPE_CONTROL:
     return OX_TOKEN_CONTROL | OX_TOKEN_HIDDEN | OX_TOKEN_WHOLE;
@@ -196,6 +200,18 @@ add_splits (OxTokenizer *tokenizer, guint32 id, guint32 rank)
   return rank;
 }
 
+/* Of characters that have neither a token nor tokens for their bytes. */
+static guint32
+unknown_token (Reader *reader)
+{
+  guint64 unk;
+
+  if (ox_gguf_get_uint (reader->gguf, "tokenizer.ggml.unknown_token_id", &unk) && unk < OX_NO_TOKEN &&
+      ox_vocab_has (reader->tokenizer->vocab, (guint32) unk))
+    return (guint32) unk;
+  return OX_NO_TOKEN;
+}
+
 static gboolean
 read_scores (Reader *reader, GError **error)
 {
@@ -203,8 +219,7 @@ read_scores (Reader *reader, GError **error)
   OxVocab *vocab = tokenizer->vocab;
   g_autofree float *scores = g_new (float, vocab->n_tokens);
   g_autofree Scored *order = g_new (Scored, vocab->n_tokens);
-  OxBpeOptions options = { TRUE, TRUE, FALSE, OX_NO_TOKEN };
-  guint64 unk;
+  OxBpeOptions options = { TRUE, TRUE, FALSE, unknown_token (reader) };
   gsize n = 0;
   guint32 rank = 0;
 
@@ -219,9 +234,6 @@ read_scores (Reader *reader, GError **error)
       order[n++] = (Scored) { scores[id], id };
   }
   qsort (order, n, sizeof *order, compare_scored);
-  if (ox_gguf_get_uint (reader->gguf, "tokenizer.ggml.unknown_token_id", &unk) &&
-      ox_vocab_has (vocab, (guint32) MIN (unk, OX_NO_TOKEN)))
-    options.unk = (guint32) unk;
   tokenizer->bpe = ox_bpe_new (vocab, &options, n * 2, error);
   if (!tokenizer->bpe)
     return FALSE;
@@ -235,18 +247,19 @@ read_scores (Reader *reader, GError **error)
   return TRUE;
 }
 
-/* ---- Byte level ---- */
+/* ---- Merges ---- */
 
 static gboolean
-read_merges (Reader *reader, gboolean ignore_merges, GError **error)
+read_merges (Reader *reader, const OxBpeOptions *options, GError **error)
 {
   OxTokenizer *tokenizer = reader->tokenizer;
   OxVocab *vocab = tokenizer->vocab;
   gsize n = ox_gguf_get_array_length (reader->gguf, KEY_MERGES);
-  OxBpeOptions options = { FALSE, FALSE, ignore_merges, OX_NO_TOKEN };
   g_autoptr (GByteArray) bytes = g_byte_array_new ();
 
-  tokenizer->bpe = ox_bpe_new (vocab, &options, n, error);
+  if (n == 0)
+    return damaged (reader, KEY_MERGES, error, "is missing or empty");
+  tokenizer->bpe = ox_bpe_new (vocab, options, n, error);
   if (!tokenizer->bpe)
     return FALSE;
   for (gsize i = 0; i < n; i++) {
@@ -365,7 +378,9 @@ read_special (Reader *reader, gboolean byte_level, gboolean llama3, GError **err
     tokenizer->bos = (gint64) bos;
   }
   tokenizer->add_bos = !byte_level || llama3;
-  ox_gguf_get_bool (reader->gguf, "tokenizer.ggml.add_bos_token", &tokenizer->add_bos);
+  /* Gemma 4 is lost without it, and some of its files say otherwise. */
+  if (!reader->is_gemma4)
+    ox_gguf_get_bool (reader->gguf, "tokenizer.ggml.add_bos_token", &tokenizer->add_bos);
   tokenizer->chat_template = g_strdup (ox_gguf_get_string (reader->gguf, "tokenizer.chat_template"));
   tokenizer->is_instruct = tells_of_chat (ox_gguf_get_string (reader->gguf, "general.name")) ||
                            tells_of_chat (ox_gguf_get_string (reader->gguf, "general.finetune")) ||
@@ -378,23 +393,25 @@ ox_tokenizer_new_from_gguf (OxGguf *gguf, const char *file_name, GCancellable *c
 {
   g_autoptr (OxTokenizer) tokenizer = ox_tokenizer_new ();
   g_autofree gint64 *types = NULL;
-  Reader reader = { gguf, file_name, cancellable, tokenizer, NULL };
+  Reader reader = { .gguf = gguf, .file_name = file_name, .cancellable = cancellable, .tokenizer = tokenizer };
   const char *model = ox_gguf_get_string (gguf, KEY_MODEL);
-  gboolean byte_level = g_strcmp0 (model, "gpt2") == 0, ignore_merges = FALSE, ok;
+  gboolean byte_level = g_strcmp0 (model, "gpt2") == 0;
+  gboolean ignore_merges = FALSE, ok;
 
+  reader.is_gemma4 = g_strcmp0 (model, "gemma4") == 0;
   if (!model) {
     damaged (&reader, KEY_MODEL, error, "is missing");
     return NULL;
   }
-  if (!byte_level && strcmp (model, "llama") != 0) {
+  if (!byte_level && !reader.is_gemma4 && strcmp (model, "llama") != 0) {
     g_autofree char *quoted = ox_quote (model, -1);
 
-    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: %s: is “%s”, “llama” or “gpt2” were expected", file_name,
-                 KEY_MODEL, quoted);
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: %s: is “%s”, “llama”, “gemma4” or “gpt2” were expected",
+                 file_name, KEY_MODEL, quoted);
     return NULL;
   }
   if (!byte_level) {
-    tokenizer->add_space_prefix = TRUE;
+    tokenizer->add_space_prefix = !reader.is_gemma4;
     ox_gguf_get_bool (gguf, "tokenizer.ggml.add_space_prefix", &tokenizer->add_space_prefix);
   }
   ok = read_vocab (&reader, byte_level, error);
@@ -403,7 +420,10 @@ ox_tokenizer_new_from_gguf (OxGguf *gguf, const char *file_name, GCancellable *c
     return NULL;
   collect_added (&reader);
   if (byte_level)
-    ok = read_pre_tokenizer (&reader, &ignore_merges, error) && read_merges (&reader, ignore_merges, error);
+    ok = read_pre_tokenizer (&reader, &ignore_merges, error) &&
+         read_merges (&reader, &(OxBpeOptions) { FALSE, FALSE, ignore_merges, OX_NO_TOKEN }, error);
+  else if (reader.is_gemma4)
+    ok = read_merges (&reader, &(OxBpeOptions) { TRUE, TRUE, FALSE, unknown_token (&reader) }, error);
   else
     ok = read_scores (&reader, error);
   if (!ok || !read_special (&reader, byte_level, ignore_merges, error))

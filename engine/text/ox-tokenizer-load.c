@@ -106,6 +106,11 @@ ox_tokenizer_read_companions (OxTokenizer *tokenizer, const char *json_path, GEr
     if (file && !companions[i].read (tokenizer, file, error))
       return FALSE;
   }
+  /* Gemma 4's instruction-tuned files do not ask for BOS, since the template writes it; plain text needs it all the same. */
+  if (ox_tokenizer_find (tokenizer, "<|turn>") >= 0 && ox_tokenizer_find (tokenizer, "<bos>") >= 0) {
+    tokenizer->bos = ox_tokenizer_find (tokenizer, "<bos>");
+    tokenizer->add_bos = TRUE;
+  }
   return TRUE;
 }
 

@@ -35,6 +35,8 @@ OxTokenizer *ox_tokenizer_new (void);
 gboolean ox_tokenizer_read_companions (OxTokenizer *tokenizer, const char *json_path, GError **error);
 /* Added tokens by their flags in the vocabulary: see the definition. */
 gboolean ox_token_name_is_control (const char *name);
+/* Whether @name is one of the marks that Gemma 4 has beside <bos> and the like. */
+gboolean ox_token_name_is_gemma4_mark (const char *name);
 
 /* As ox_tokenizer_encode(), with control tokens found only within @ranges of the text, which is encoded as one and is valid UTF-8.
  * FALSE when cancelled or when there is no memory for so long a text. */

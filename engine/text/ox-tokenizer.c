@@ -142,6 +142,21 @@ ox_token_name_is_control (const char *name)
   return FALSE;
 }
 
+gboolean
+ox_token_name_is_gemma4_mark (const char *name)
+{
+  static const char *const names[] = { "<|tool>",  "<tool|>",  "<|tool_call>", "<tool_call|>", "<|tool_response>",
+                                       "<|\"|>",   "<|turn>",  "<turn|>",      "<|think|>",    "<tool_response|>",
+                                       "<|image>", "<image|>", "<|image|>",    "<|channel>",   "<channel|>",
+                                       "<|audio>", "<audio|>", "<|audio|>",    "<|video|>" };
+
+  for (gsize i = 0; *name == '<' && i < G_N_ELEMENTS (names); i++) {
+    if (strcmp (name, names[i]) == 0)
+      return TRUE;
+  }
+  return FALSE;
+}
+
 /* ---- Encoding ---- */
 
 /* Bytes between two looks at the cancellable. */
