@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
+#include "golden/ox-golden-drafter.h"
 #include "golden/ox-golden-gguf.h"
 #include "golden/ox-golden-model.h"
 #include "golden/ox-golden-text.h"
@@ -39,6 +40,8 @@ run_case (const char *folder, const char *models, OxGoldenReport *report, GCance
     ox_golden_model_run_gguf (golden, cancellable);
   else if (yyjson_is_obj (yyjson_obj_get (golden->root, "types")))
     ox_golden_gguf_run_blocks (golden);
+  else if (yyjson_is_str (yyjson_obj_get (golden->root, "target")))
+    ox_golden_drafter_run (golden, cancellable);
   else if (has_file (folder, "model"))
     ox_golden_model_run (golden, cancellable);
   else

@@ -23,6 +23,8 @@ typedef struct {
   OxDrafter *drafter;
   OxState *target; /* of the session */
   float *logits;   /* [vocab], of the last drafted token */
+  OxTensor
+    hidden; /* [1, hidden of the network]: the network's row before the newest token, then the draft's own from step to step */
 } OxDraftState;
 
 struct _OxDrafterClass {

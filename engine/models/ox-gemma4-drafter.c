@@ -30,8 +30,7 @@ typedef struct {
   OxDraftState base;
   OxState *work; /* working tensors of the drafter's layers */
   OxTensor pair; /* [1, 2 · backbone] */
-  OxTensor embedded,
-    hidden;           /* [1, backbone]: of the newest token; the target's state, and the draft's from step to step */
+  OxTensor embedded;  /* [1, backbone]: of the newest token */
   OxTensor first;     /* [1, backbone]: the target's state, kept for another draft from the same place */
   OxTensor centroids; /* [1, centroids] */
   gboolean has_hidden;
@@ -130,7 +129,7 @@ draft_state_free (OxDraftState *state)
 {
   Gemma4DraftState *self = (Gemma4DraftState *) state;
   OxOps *ops = state->target->ops;
-  OxTensor *tensors[] = { &self->pair, &self->embedded, &self->hidden, &self->first, &self->centroids };
+  OxTensor *tensors[] = { &self->pair, &self->embedded, &self->base.hidden, &self->first, &self->centroids };
 
   for (gsize i = 0; i < G_N_ELEMENTS (tensors); i++)
     ops->tensor_clear (ops, tensors[i]);
@@ -156,7 +155,7 @@ draft_state_new (OxDrafter *drafter, OxState *target, GError **error)
   self->work = ox_state_new (ops, c, &options, error);
   if (self->work == NULL || !ops->tensor_init (ops, &self->pair, 1, 2 * backbone, error) ||
       !ops->tensor_init (ops, &self->embedded, 1, backbone, error) ||
-      !ops->tensor_init (ops, &self->hidden, 1, backbone, error) ||
+      !ops->tensor_init (ops, &self->base.hidden, 1, backbone, error) ||
       !ops->tensor_init (ops, &self->first, 1, backbone, error) ||
       (drafts->centroids != NULL && !ops->tensor_init (ops, &self->centroids, 1, c->num_centroids, error))) {
     draft_state_free (&self->base);
@@ -203,7 +202,7 @@ draft_step (Gemma4DraftState *self, guint32 newest, guint position, GCancellable
 
   ops->begin (ops, cancellable);
   ops->embed (ops, &self->embedded, target->embed_tokens, &newest, sqrtf ((float) c->backbone_hidden_size));
-  ops->concat (ops, &self->pair, &self->embedded, &self->hidden);
+  ops->concat (ops, &self->pair, &self->embedded, &self->base.hidden);
   ops->linear (ops, &self->pair, 1, &drafter->pre_projection, (OxTensor *[]) { &x });
   for (guint i = 0; i < c->num_hidden_layers; i++) {
     guint kv = ox_config_is_sliding (c, i) ? drafter->kv_sliding : drafter->kv_full;
@@ -213,7 +212,7 @@ draft_step (Gemma4DraftState *self, guint32 newest, guint position, GCancellable
     ops->scale (ops, &x, drafter->layers[i].layer_scalar);
   }
   ops->rms_norm (ops, &h, &x, drafter->norm, h.cols, (float) c->rms_norm_eps);
-  ops->linear (ops, &h, 1, &drafter->post_projection, (OxTensor *[]) { &self->hidden });
+  ops->linear (ops, &h, 1, &drafter->post_projection, (OxTensor *[]) { &self->base.hidden });
   if (drafter->token_ordering != NULL) {
     ops->linear (ops, &h, 1, &drafter->centroids, (OxTensor *[]) { &self->centroids });
     ops->centroid_logits (ops, &logits, &h, &self->centroids, c->centroid_intermediate_top_k, drafter->lm_head,
@@ -241,7 +240,7 @@ draft_tokens (
   ox_rope_angles (drafter->frequencies_sliding, c->head_dim / 2, position, 1, self->work->cos_sliding,
                   self->work->sin_sliding);
   ops->begin (ops, cancellable);
-  ops->copy (ops, &self->hidden, &self->first);
+  ops->copy (ops, &self->base.hidden, &self->first);
   if (!ops->finish (ops, error))
     return 0;
   for (guint i = 0; i < n; i++) {

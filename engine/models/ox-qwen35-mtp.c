@@ -22,7 +22,6 @@ typedef struct {
   OxTensor embedded, normed; /* [chunk, hidden] */
   OxTensor pair;             /* [chunk, 2 · hidden] */
   OxTensor last;             /* [1, hidden]: the network's row before the newest token */
-  OxTensor own;              /* [1, hidden]: the row of the guess before */
   guint last_position;       /* of `last` */
   gboolean has_last;
 } MtpState;
@@ -38,7 +37,7 @@ mtp_state_free (OxDraftState *state)
 {
   MtpState *self = (MtpState *) state;
   OxOps *ops = state->target->ops;
-  OxTensor *tensors[] = { &self->embedded, &self->normed, &self->pair, &self->last, &self->own };
+  OxTensor *tensors[] = { &self->embedded, &self->normed, &self->pair, &self->last, &self->base.hidden };
 
   for (gsize i = 0; i < G_N_ELEMENTS (tensors); i++)
     ops->tensor_clear (ops, tensors[i]);
@@ -64,7 +63,8 @@ mtp_state_new (OxDrafter *drafter, OxState *target, GError **error)
   if (self->kv == NULL || !ops->tensor_init (ops, &self->embedded, chunk, hidden, error) ||
       !ops->tensor_init (ops, &self->normed, chunk, hidden, error) ||
       !ops->tensor_init (ops, &self->pair, chunk, 2 * hidden, error) ||
-      !ops->tensor_init (ops, &self->last, 1, hidden, error) || !ops->tensor_init (ops, &self->own, 1, hidden, error)) {
+      !ops->tensor_init (ops, &self->last, 1, hidden, error) ||
+      !ops->tensor_init (ops, &self->base.hidden, 1, hidden, error)) {
     mtp_state_free (&self->base);
     return NULL;
   }
@@ -116,12 +116,8 @@ run_layer (MtpState *self, const guint32 *next, guint n, guint position)
 
 /* Fills in the keys and values of the pairs that are known by now. The row of the last token waits for the one that follows. */
 static gboolean
-mtp_observe (OxDraftState *state,
-             const guint32 *ids,
-             guint n,
-             guint position,
-             GCancellable *cancellable,
-             GError **error)
+mtp_observe (
+  OxDraftState *state, const guint32 *ids, guint n, guint position, GCancellable *cancellable, GError **error)
 {
   MtpState *self = (MtpState *) state;
   OxOps *ops = state->target->ops;
@@ -130,7 +126,7 @@ mtp_observe (OxDraftState *state,
   OxTensor newest = ox_tensor_view (&state->target->work.h, n - 1, 1);
 
   ops->begin (ops, cancellable);
-  ops->copy (ops, &self->own, &newest);
+  ops->copy (ops, &self->base.hidden, &newest);
   if (continues)
     set_hidden (self, 0, &self->last);
   if (n > 1)
@@ -139,7 +135,7 @@ mtp_observe (OxDraftState *state,
     run_layer (self, ids, n, position - 1);
   else if (n > 1)
     run_layer (self, ids + 1, n - 1, position);
-  ops->copy (ops, &self->last, &self->own);
+  ops->copy (ops, &self->last, &self->base.hidden);
   self->last_position = position + n - 1;
   self->has_last = ops->finish (ops, error);
   return self->has_last;
@@ -169,12 +165,12 @@ mtp_draft (
     ops->begin (ops, cancellable);
     set_hidden (self, 0, hidden);
     run_layer (self, &newest, 1, position - 1 + i);
-    ops->copy (ops, &self->own, &h);
+    ops->copy (ops, &self->base.hidden, &h);
     ops->linear (ops, &h, 1, &target->lm_head, (OxTensor *[]) { &logits });
     ops->read (ops, &logits, state->logits);
     if (!ops->finish (ops, error))
       return 0;
-    hidden = &self->own;
+    hidden = &self->base.hidden;
     newest = (guint32) ox_kernels ()->argmax (state->logits, target->config->vocab_size);
     ids[i] = newest;
   }

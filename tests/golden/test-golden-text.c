@@ -1,19 +1,40 @@
-/* Networks against transformers' float32: logits of every position, every layer, greedy continuation, rotary angles.
+/* Networks and drafters against transformers' float32: logits of every position, every layer, greedy continuation, rotary angles.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-golden-check.h"
 
+typedef struct {
+  const char *path;
+  guint n_least; /* results that have to be there: a case that lost its tensors must not pass */
+} Case;
+
+static const Case cases[] = {
+  { "text/gemma3", 37 },         { "text/gemma4-e2b", 37 },
+  { "text/gemma4-e4b", 37 },     { "text/gemma4-12b", 35 },
+  { "text/gemma4-26b", 35 },     { "text/gemma4-31b", 35 },
+  { "text/gemma4-drafter", 30 }, { "text/gemma4-drafter-centroid", 30 },
+  { "text/qwen35-small", 35 },   { "text/qwen35-large", 35 },
+  { "gguf/gemma4-e4b", 24 },     { "gguf/gemma4-26b", 24 },
+  { "gguf/qwen35-large", 24 },
+};
+
 static void
-test_gemma3 (void)
+test_case (gconstpointer data)
 {
-  ox_golden_check ("text/gemma3", 31);
+  const Case *test = data;
+
+  ox_golden_check (test->path, test->n_least);
 }
 
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
-  g_test_add_func ("/golden/text/gemma3", test_gemma3);
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++) {
+    g_autofree char *name = g_strconcat ("/golden/", cases[i].path, NULL);
+
+    g_test_add_data_func (name, &cases[i], test_case);
+  }
   return g_test_run ();
 }
