@@ -246,9 +246,10 @@ add_block_c (const OxAttention *a, const OxAttentionRows *rows, size_t block, si
   shrink = exp (*state_largest - greatest);
   weight = exp (top - greatest);
   *state_largest = (float) greatest;
-  *state_total = (float) (*state_total * shrink + total * weight);
+  /* Rounded first, as a state of its own would be. */
+  *state_total = (float) (*state_total * shrink + (float) total * weight);
   for (size_t i = 0; i < padded; i++)
-    state_sums[i] = (float) (state_sums[i] * shrink + sums[i] * weight);
+    state_sums[i] = (float) (state_sums[i] * shrink + (float) sums[i] * weight);
 }
 
 static void

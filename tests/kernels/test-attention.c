@@ -1,4 +1,5 @@
-/* Attention: every instruction set against a plain softmax in float64, with grouped heads, windows and a ring that wraps.
+/* Attention: every instruction set and every format of keys and values against a plain softmax in float64, with grouped heads,
+ * windows and a ring that wraps; the same bits however queries and blocks of keys are cut up; and how keys and values are stored.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -12,35 +13,161 @@ typedef struct {
 } AttentionCase;
 
 static const AttentionCase cases[] = {
-  { 1, 1, 1, 64, 1, 0, 0 },        /* one key */
-  { 1, 4, 1, 256, 64, 63, 0 },     /* Gemma 3's heads, one full block of keys */
-  { 1, 9, 3, 64, 70, 64, 0 },      /* SmolLM2's heads, a block and one key */
-  { 5, 4, 2, 32, 40, 0, 0 },       /* a prompt from its beginning */
-  { 3, 2, 2, 80, 200, 150, 0 },    /* a head that is no whole number of vectors */
-  { 4, 3, 1, 12, 90, 70, 0 },      /* nor of short ones */
-  { 2, 2, 1, 64, 130, 1000, 100 }, /* a window inside a ring that has wrapped */
-  { 7, 4, 1, 64, 20, 33, 5 },      /* a window shorter than the chunk */
-  { 2, 8, 8, 128, 600, 511, 512 }, /* a window that has just filled */
-  { 2, 2, 1, 512, 32, 8, 1 },      /* each sees only itself */
+  { 1, 1, 1, 64, 1, 0, 0 },         /* one key */
+  { 1, 4, 1, 256, 256, 255, 0 },    /* Gemma 3's heads, one full block of keys */
+  { 1, 9, 3, 64, 300, 256, 0 },     /* SmolLM2's heads, a block and one key */
+  { 5, 4, 2, 32, 40, 0, 0 },        /* a prompt from its beginning */
+  { 3, 2, 2, 80, 200, 150, 0 },     /* a head that is no whole number of vectors */
+  { 4, 3, 1, 12, 90, 70, 0 },       /* nor of short ones */
+  { 3, 2, 1, 2, 40, 30, 0 },        /* the smallest */
+  { 3, 5, 1, 7, 40, 30, 9 },        /* an odd one */
+  { 2, 2, 1, 64, 130, 1000, 100 },  /* a window inside a ring that has wrapped */
+  { 7, 4, 1, 64, 20, 33, 5 },       /* a window shorter than the chunk */
+  { 2, 8, 8, 128, 600, 511, 512 },  /* a window that has just filled */
+  { 2, 2, 1, 512, 32, 8, 1 },       /* each sees only itself */
+  { 13, 16, 1, 32, 600, 250, 0 },   /* sixteen heads a key head, into the next block */
+  { 50, 1, 1, 64, 700, 500, 0 },    /* no grouped heads, more queries than an item has */
+  { 9, 8, 1, 256, 800, 1500, 512 }, /* Gemma 4 E2B's heads, wrapped in the middle of a block */
+  { 3, 10, 2, 64, 1100, 1040, 0 },  /* five blocks */
 };
+
+static const uint32_t types[] = { OX_TYPE_F32, OX_TYPE_F16, OX_TYPE_BF16, OX_TYPE_Q8_0 };
+
+/* A case made ready to run: buffers with guards, keys and values stored. */
+typedef struct {
+  OxKvRing kv;
+  OxAttention args;
+  float *q, *out;
+  float *scratch, *state, *part;
+  size_t q_floats;
+} Setup;
+
+static void
+setup (
+  Setup *s, const KernelLevel *level, const AttentionCase *c, uint32_t type, KernelInput input, KernelRandom *random)
+{
+  size_t end = c->position + c->m, group = c->n_heads / c->n_kv_heads, rows = MAX (c->m * group, OX_ATTENTION_ROWS);
+  size_t begin = c->window != 0 && c->position + 1 > c->window ? c->position + 1 - c->window : 0;
+  g_autofree float *k = g_new (float, c->head_dim), *v = g_new (float, c->head_dim);
+
+  g_assert_true (ox_kv_ring_init (&s->kv, type, c->n_kv_heads, c->head_dim, c->capacity));
+  g_assert_cmpuint (end - begin, <=, s->kv.capacity);
+  s->kv.k = guarded_new (s->kv.k_bytes, 4);
+  s->kv.v = guarded_new (s->kv.v_bytes, 4);
+  /* What has never been written must not count. */
+  memset (s->kv.k, 0x41, s->kv.k_bytes);
+  memset (s->kv.v, 0x41, s->kv.v_bytes);
+  s->q_floats = c->m * c->n_heads * c->head_dim;
+  s->q = guarded_new (s->q_floats * sizeof (float), sizeof (float));
+  s->out = guarded_new (s->q_floats * sizeof (float), sizeof (float));
+  s->args = (OxAttention) {
+    .kv = &s->kv,
+    .q = s->q,
+    .out = s->out,
+    .m = c->m,
+    .n_heads = c->n_heads,
+    .position = c->position,
+    .window = c->window,
+    .scale = 1 / sqrtf ((float) c->head_dim),
+  };
+  s->scratch = guarded_new (ox_attention_scratch_floats (&s->args, rows) * sizeof (float), 64);
+  s->state = guarded_new (ox_attention_state_floats (&s->args, rows) * sizeof (float), 64);
+  s->part = guarded_new (ox_attention_state_floats (&s->args, rows) * sizeof (float), 64);
+
+  for (size_t p = begin; p < end; p++)
+    for (size_t h = 0; h < c->n_kv_heads; h++) {
+      kernel_fill_floats (random, input, k, c->head_dim);
+      kernel_fill_floats (random, input, v, c->head_dim);
+      ox_kv_ring_store (&s->kv, level->kernels.attention, h, p, k, v);
+    }
+  kernel_fill_floats (random, input, s->q, s->q_floats);
+  /* Large scores: their exponentials overflow unless the maximum is taken off first. */
+  if (input == INPUT_EXTREME)
+    for (size_t i = 0; i < s->q_floats; i++)
+      s->q[i] *= 60;
+  memset (s->out, 0x7f, s->q_floats * sizeof (float));
+}
+
+static void
+clear (Setup *s)
+{
+  guarded_free (s->kv.k);
+  guarded_free (s->kv.v);
+  guarded_free (s->q);
+  guarded_free (s->out);
+  guarded_free (s->scratch);
+  guarded_free (s->state);
+  guarded_free (s->part);
+}
+
+/* How the work is cut up. */
+typedef struct {
+  size_t queries; /* of an item */
+  size_t blocks;  /* of a call */
+  gboolean parts; /* each block into a state of its own, merged afterwards */
+} Cut;
+
+static void
+run (Setup *s, const KernelLevel *level, const Cut *cut)
+{
+  const OxAttentionKernel *kernel = level->kernels.attention;
+  const OxAttention *a = &s->args;
+
+  for (size_t begin = 0; begin < a->m; begin += cut->queries)
+    for (size_t head = s->kv.n_heads; head-- > 0;) {
+      OxAttentionRows rows = { head, begin, MIN (begin + cut->queries, a->m) };
+      size_t n = ox_attention_n_rows (a, &rows), block, end;
+
+      ox_attention_clear (a, n, s->state);
+      ox_attention_blocks (a, &rows, &block, &end);
+      for (; block < end; block += cut->blocks) {
+        size_t next = MIN (block + cut->blocks, end);
+
+        if (!cut->parts) {
+          kernel->add_blocks (a, &rows, block, next, s->state, s->scratch);
+          continue;
+        }
+        ox_attention_clear (a, n, s->part);
+        kernel->add_blocks (a, &rows, block, next, s->part, s->scratch);
+        kernel->merge (a, n, 0, n / 2, s->state, s->part);
+        kernel->merge (a, n, n / 2, n, s->state, s->part);
+      }
+      kernel->finish (a, &rows, s->state);
+    }
+}
+
+/* Keys and values of a head as floats: [end][head_dim], those before @begin not set. */
+static void
+read_rows (const Setup *s, size_t head, size_t begin, size_t end, float *k, float *v)
+{
+  g_autofree uint8_t *k_row = g_malloc (s->kv.key_bytes), *v_row = g_malloc (s->kv.key_bytes);
+  size_t n_levels, dim = s->kv.head_dim;
+  const OxKernels *c = &kernel_levels (&n_levels)[0].kernels;
+
+  for (size_t p = begin; p < end; p++) {
+    ox_kv_ring_get (&s->kv, head, p, k_row, v_row);
+    c->dequantize (s->kv.type, k_row, k + p * dim, dim);
+    c->dequantize (s->kv.type, v_row, v + p * dim, dim);
+  }
+}
 
 /* Softmax in float64. A score errs by dim·ε·Σ|q·k|·scale, an exponential turns that into a relative error of its weight (twice,
  * as the largest score is off as well); the running sums add one ε a key. */
 static void
-expect (const OxAttention *a, size_t query, size_t head, double *out, double *bound)
+expect (const Setup *s, size_t query, size_t head, const float *k, const float *v, double *out, double *bound)
 {
-  size_t kv = head / (a->n_heads / a->n_kv_heads), dim = a->head_dim, end = a->position + query + 1;
+  const OxAttention *a = &s->args;
+  size_t dim = s->kv.head_dim, end = a->position + query + 1;
   size_t begin = a->window != 0 && end > a->window ? end - a->window : 0;
   const float *q = a->q + (query * a->n_heads + head) * dim;
   g_autofree double *scores = g_new (double, end - begin);
   double largest = -INFINITY, total = 0, score_error = 0;
 
   for (size_t p = begin; p < end; p++) {
-    const float *k = a->k + (kv * a->capacity + p % a->capacity) * dim;
     double sum = 0, magnitude = 0;
     for (size_t i = 0; i < dim; i++) {
-      sum += (double) q[i] * k[i];
-      magnitude += fabs ((double) q[i] * k[i]);
+      sum += (double) q[i] * k[p * dim + i];
+      magnitude += fabs ((double) q[i] * k[p * dim + i]);
     }
     scores[p - begin] = sum * a->scale;
     score_error = fmax (score_error, ((double) dim + 3) * 0x1p-24 * magnitude * a->scale);
@@ -53,7 +180,7 @@ expect (const OxAttention *a, size_t query, size_t head, double *out, double *bo
   for (size_t i = 0; i < dim; i++) {
     double sum = 0, magnitude = 0;
     for (size_t p = begin; p < end; p++) {
-      double t = scores[p - begin] / total * a->v[(kv * a->capacity + p % a->capacity) * dim + i];
+      double t = scores[p - begin] / total * v[p * dim + i];
       sum += t;
       magnitude += fabs (t);
     }
@@ -64,68 +191,187 @@ expect (const OxAttention *a, size_t query, size_t head, double *out, double *bo
 }
 
 static void
-check_case (const KernelLevel *level, const AttentionCase *c, KernelInput input, KernelRandom *random)
+check_case (const KernelLevel *level, const AttentionCase *c, uint32_t type, KernelInput input, KernelRandom *random)
 {
-  size_t q_floats = c->m * c->n_heads * c->head_dim, kv_floats = c->n_kv_heads * c->capacity * c->head_dim;
-  float *q = guarded_new (q_floats * sizeof (float), sizeof (float)),
-        *out = guarded_new (q_floats * sizeof (float), sizeof (float));
-  float *k = guarded_new (kv_floats * sizeof (float), sizeof (float)),
-        *v = guarded_new (kv_floats * sizeof (float), sizeof (float));
+  static const Cut whole = { OX_ATTENTION_ROWS, 1000, FALSE };
+  size_t end = c->position + c->m, group = c->n_heads / c->n_kv_heads, first;
   g_autofree double *expected = g_new (double, c->head_dim), *bound = g_new (double, c->head_dim);
-  OxAttention a = { q,
-                    k,
-                    v,
-                    out,
-                    c->m,
-                    c->n_heads,
-                    c->n_kv_heads,
-                    c->head_dim,
-                    c->capacity,
-                    c->position,
-                    c->window,
-                    1 / sqrtf ((float) c->head_dim) };
-  float *scratch = guarded_new (ox_attention_scratch (&a) * sizeof (float), sizeof (float));
+  g_autofree float *k = g_new (float, end * c->head_dim), *v = g_new (float, end * c->head_dim);
+  Setup s;
 
-  kernel_fill_floats (random, input, q, q_floats);
-  kernel_fill_floats (random, input, k, kv_floats);
-  kernel_fill_floats (random, input, v, kv_floats);
-  /* Large scores: their exponentials overflow unless the maximum is taken off first. */
-  if (input == INPUT_EXTREME)
-    for (size_t i = 0; i < q_floats; i++)
-      q[i] *= 60;
-  memset (out, 0x7f, q_floats * sizeof (float));
-
-  for (size_t query = c->m; query-- > 0;)
-    for (size_t kv = 0; kv < c->n_kv_heads; kv++)
-      level->kernels.attention (&a, query, kv, scratch);
-  for (size_t query = 0; query < c->m; query++)
-    for (size_t head = 0; head < c->n_heads; head++) {
-      const float *got = out + (query * c->n_heads + head) * c->head_dim;
-      expect (&a, query, head, expected, bound);
+  setup (&s, level, c, type, input, random);
+  run (&s, level, &whole);
+  first = c->window != 0 && c->position + 1 > c->window ? c->position + 1 - c->window : 0;
+  for (size_t head = 0; head < c->n_heads; head++) {
+    read_rows (&s, head / group, first, end, k, v);
+    for (size_t query = 0; query < c->m; query++) {
+      const float *got = s.out + (query * c->n_heads + head) * c->head_dim;
+      expect (&s, query, head, k, v, expected, bound);
       for (size_t i = 0; i < c->head_dim; i++)
         if (!(fabs (got[i] - expected[i]) <= bound[i]))
-          g_error ("%s, case %zu, %s input, query %zu, head %zu: element %zu is %.9g, expected %.9g ± %.3g",
-                   level->name, (size_t) (c - cases), kernel_input_names[input], query, head, i, got[i], expected[i],
-                   bound[i]);
+          g_error ("%s, case %zu, %s, %s input, query %zu, head %zu: element %zu is %.9g, expected %.9g ± %.3g",
+                   level->name, (size_t) (c - cases), ox_type_info (type)->name, kernel_input_names[input], query, head,
+                   i, got[i], expected[i], bound[i]);
     }
-  guarded_free (q);
-  guarded_free (k);
-  guarded_free (v);
-  guarded_free (out);
-  guarded_free (scratch);
+  }
+  clear (&s);
+}
+
+static gboolean
+suits (const AttentionCase *c, uint32_t type)
+{
+  return type != OX_TYPE_Q8_0 || c->head_dim % 32 == 0;
 }
 
 static void
-test_attention (gconstpointer data)
+test_values (gconstpointer data)
 {
   KernelRandom random = { 11 };
 
-  for (size_t c = 0; c < G_N_ELEMENTS (cases); c++) {
-    check_case (data, &cases[c], INPUT_NORMAL, &random);
-    check_case (data, &cases[c], INPUT_ZERO, &random);
-    check_case (data, &cases[c], INPUT_SUBNORMAL, &random);
-    check_case (data, &cases[c], INPUT_EXTREME, &random);
+  for (size_t c = 0; c < G_N_ELEMENTS (cases); c++)
+    for (size_t t = 0; t < G_N_ELEMENTS (types); t++) {
+      if (!suits (&cases[c], types[t]))
+        continue;
+      check_case (data, &cases[c], types[t], INPUT_NORMAL, &random);
+      check_case (data, &cases[c], types[t], INPUT_ZERO, &random);
+      check_case (data, &cases[c], types[t], INPUT_SUBNORMAL, &random);
+      check_case (data, &cases[c], types[t], INPUT_EXTREME, &random);
+    }
+}
+
+/* The same bits, however the queries come in and whoever computes which keys. */
+static void
+test_cuts (gconstpointer data)
+{
+  static const Cut cuts[] = { { 1, 1, FALSE }, { 1, 1000, FALSE }, { 3, 2, FALSE }, { 1, 1, TRUE }, { 5, 1, TRUE } };
+  const KernelLevel *level = data;
+  KernelRandom random = { 12 };
+
+  for (size_t c = 0; c < G_N_ELEMENTS (cases); c++)
+    for (size_t t = 0; t < G_N_ELEMENTS (types); t++) {
+      g_autofree float *once = NULL;
+      size_t row = cases[c].n_heads * cases[c].head_dim;
+      Setup s;
+
+      if (!suits (&cases[c], types[t]))
+        continue;
+      setup (&s, level, &cases[c], types[t], INPUT_NORMAL, &random);
+      run (&s, level, &(Cut) { MAX (OX_ATTENTION_ROWS / (cases[c].n_heads / cases[c].n_kv_heads), 1), 1000, FALSE });
+      once = g_memdup2 (s.out, s.q_floats * sizeof (float));
+      for (size_t i = 0; i < G_N_ELEMENTS (cuts); i++) {
+        memset (s.out, 0x7f, s.q_floats * sizeof (float));
+        run (&s, level, &cuts[i]);
+        if (memcmp (once, s.out, s.q_floats * sizeof (float)) != 0)
+          g_error ("%s, case %zu, %s: cut %zu gives other bits", level->name, c, ox_type_info (types[t])->name, i);
+      }
+      /* Calls of their own, as decoding makes them. */
+      memset (s.out, 0x7f, s.q_floats * sizeof (float));
+      for (size_t i = 0; i < cases[c].m; i++) {
+        s.args.q = s.q + i * row;
+        s.args.out = s.out + i * row;
+        s.args.m = 1;
+        s.args.position = cases[c].position + i;
+        run (&s, level, &(Cut) { 1, 1, i % 2 == 0 });
+      }
+      if (memcmp (once, s.out, s.q_floats * sizeof (float)) != 0)
+        g_error ("%s, case %zu, %s: single queries give other bits", level->name, c, ox_type_info (types[t])->name);
+      clear (&s);
+    }
+}
+
+/* Rounded to nearest; the same bytes on every instruction set; what a type cannot hold becomes the greatest it can. */
+static void
+test_store (gconstpointer data)
+{
+  enum { N = 96 };
+  const KernelLevel *level = data;
+  size_t n_levels;
+  const OxKernels *c = &kernel_levels (&n_levels)[0].kernels;
+  KernelRandom random = { 13 };
+
+  for (size_t t = 0; t < G_N_ELEMENTS (types); t++)
+    for (KernelInput input = 0; input < N_INPUTS; input++) {
+      uint64_t bytes = 0;
+      float x[N], back[N];
+      g_autofree uint8_t *expected = NULL;
+      uint8_t *row;
+
+      g_assert_true (ox_type_row_bytes (types[t], N, &bytes));
+      expected = g_malloc (bytes);
+      row = guarded_new (bytes, 2);
+      kernel_fill_floats (&random, input, x, N);
+      c->attention->store_row (types[t], x, expected, N);
+      level->kernels.attention->store_row (types[t], x, row, N);
+      g_assert_cmpmem (expected, bytes, row, bytes);
+      c->dequantize (types[t], row, back, N);
+      for (size_t i = 0; i < N; i++) {
+        double error = fabs ((double) back[i] - x[i]), largest = 0, allowed;
+
+        for (size_t j = i / 32 * 32; j < i / 32 * 32 + 32; j++)
+          largest = fmax (largest, fabsf (x[j]));
+        switch (types[t]) {
+        case OX_TYPE_F32:
+          allowed = 0;
+          break;
+        case OX_TYPE_F16:
+          allowed = fabsf (x[i]) * 0x1p-11 + 0x1p-25;
+          break;
+        case OX_TYPE_BF16:
+          allowed = fabsf (x[i]) * 0x1p-9;
+          break;
+        default: /* half a step, and what the scale is off by as a half float */
+          allowed = largest / 254 * 1.001 + largest * 0x1p-11 + 127 * 0x1p-25;
+        }
+        if (input == INPUT_HUGE && types[t] == OX_TYPE_F16)
+          g_assert_cmpfloat (back[i], ==, copysignf (65504, x[i]));
+        else if (input == INPUT_HUGE && types[t] == OX_TYPE_Q8_0)
+          g_assert_true (isfinite (back[i]));
+        else
+          g_assert_cmpfloat (error, <=, allowed);
+      }
+      guarded_free (row);
+    }
+}
+
+/* A row comes back as it was put, and nothing else changes. */
+static void
+test_ring (void)
+{
+  for (size_t t = 0; t < G_N_ELEMENTS (types); t++) {
+    OxKvRing kv;
+    uint8_t row[2][4 * 64], got[2][4 * 64];
+
+    g_assert_true (ox_kv_ring_init (&kv, types[t], 2, 64, 50));
+    g_assert_cmpuint (kv.capacity, ==, 64);
+    kv.k = guarded_new (kv.k_bytes, 4);
+    kv.v = guarded_new (kv.v_bytes, 4);
+    for (unsigned pass = 0; pass < 2; pass++)
+      for (size_t p = 100; p < 164; p++)
+        for (size_t h = 0; h < 2; h++) {
+          memset (row[0], (int) (p * 2 + h), kv.key_bytes);
+          memset (row[1], (int) (p * 3 + h), kv.key_bytes);
+          if (pass == 0)
+            ox_kv_ring_put (&kv, h, p, row[0], row[1]);
+          ox_kv_ring_get (&kv, h, p, got[0], got[1]);
+          g_assert_cmpmem (got[0], kv.key_bytes, row[0], kv.key_bytes);
+          g_assert_cmpmem (got[1], kv.key_bytes, row[1], kv.key_bytes);
+        }
+    guarded_free (kv.k);
+    guarded_free (kv.v);
   }
+}
+
+static void
+test_refused (void)
+{
+  OxKvRing kv;
+
+  g_assert_false (ox_kv_ring_init (&kv, OX_TYPE_Q4_0, 1, 64, 10));
+  g_assert_false (ox_kv_ring_init (&kv, OX_TYPE_Q8_0, 1, 80, 10));
+  g_assert_false (ox_kv_ring_init (&kv, OX_TYPE_F32, 1, 64, SIZE_MAX));
+  g_assert_false (ox_kv_ring_init (&kv, OX_TYPE_F32, SIZE_MAX / 4, 64, 16));
+  g_assert_false (ox_kv_ring_init (&kv, OX_TYPE_F32, 1, SIZE_MAX, 16));
+  g_assert_false (ox_kv_ring_init (&kv, OX_TYPE_F32, SIZE_MAX / (4 * 64 * 16), 64, 16));
 }
 
 int
@@ -136,8 +382,14 @@ main (int argc, char **argv)
 
   g_test_init (&argc, &argv, NULL);
   for (size_t l = 0; l < n_levels; l++) {
-    g_autofree char *path = g_strdup_printf ("/attention/%s", levels[l].name);
-    g_test_add_data_func (path, &levels[l], test_attention);
+    g_autofree char *values = g_strdup_printf ("/attention/values/%s", levels[l].name);
+    g_autofree char *cuts = g_strdup_printf ("/attention/cuts/%s", levels[l].name);
+    g_autofree char *store = g_strdup_printf ("/attention/store/%s", levels[l].name);
+    g_test_add_data_func (values, &levels[l], test_values);
+    g_test_add_data_func (cuts, &levels[l], test_cuts);
+    g_test_add_data_func (store, &levels[l], test_store);
   }
+  g_test_add_func ("/attention/ring", test_ring);
+  g_test_add_func ("/attention/refused", test_refused);
   return g_test_run ();
 }
