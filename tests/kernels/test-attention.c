@@ -317,7 +317,7 @@ test_store (gconstpointer data)
           allowed = fabsf (x[i]) * 0x1p-11 + 0x1p-25;
           break;
         case OX_TYPE_BF16:
-          allowed = fabsf (x[i]) * 0x1p-9;
+          allowed = fabsf (x[i]) * 0x1p-8;
           break;
         default: /* half a step, and what the scale is off by as a half float */
           allowed = largest / 254 * 1.001 + largest * 0x1p-11 + 127 * 0x1p-25;
