@@ -35,14 +35,43 @@ ox_config_free (OxConfig *config)
   g_free (config);
 }
 
+static void
+add_id (GArray *ids, guint32 id)
+{
+  for (guint i = 0; i < ids->len; i++)
+    if (g_array_index (ids, guint32, i) == id)
+      return;
+  g_array_append_val (ids, id);
+}
+
 void
 ox_config_add_eos (OxConfig *config, guint32 id)
 {
-  for (guint i = 0; i < config->eos_token_ids->len; i++) {
-    if (g_array_index (config->eos_token_ids, guint32, i) == id)
-      return;
-  }
-  g_array_append_val (config->eos_token_ids, id);
+  add_id (config->eos_token_ids, id);
+}
+
+void
+ox_config_add_suppressed (OxConfig *config, guint64 id)
+{
+  if (id < config->vocab_size)
+    add_id (config->suppress_token_ids, (guint32) id);
+}
+
+gboolean
+ox_config_has_distant_ids (const OxConfig *config)
+{
+  return config->family == OX_FAMILY_GEMMA4 || config->family == OX_FAMILY_GEMMA4_ASSISTANT ||
+         config->family == OX_FAMILY_QWEN35;
+}
+
+void
+ox_config_add_family_eos (OxConfig *config)
+{
+  static const guint32 qwen35[] = { 248046, 248044 }; /* <|im_end|>, <|endoftext|> */
+
+  for (guint i = 0; config->family == OX_FAMILY_QWEN35 && i < G_N_ELEMENTS (qwen35); i++)
+    if (qwen35[i] < config->vocab_size)
+      ox_config_add_eos (config, qwen35[i]);
 }
 
 void
@@ -51,29 +80,9 @@ ox_config_set_unknown_kind (GError **error, const char *file_name, const char *k
   g_autofree char *quoted = ox_quote (kind, -1);
 
   g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
-               "%s is a model of kind “%s”, which this version cannot run; it can run Llama-style and Gemma 3 models",
+               "%s is a model of kind “%s”, which this version cannot run; it can run Llama-style, Gemma 3, Gemma 4 "
+               "and dense Qwen 3.5 models",
                file_name, quoted);
-}
-
-gboolean
-ox_config_check_heads (const OxConfig *config,
-                       const char *file_name,
-                       const char *heads,
-                       const char *kv_heads,
-                       const char *head_dim,
-                       GError **error)
-{
-  if (config->num_attention_heads % config->num_key_value_heads != 0) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: “%s” is %u, a multiple of “%s” (%u) was expected", file_name,
-                 heads, config->num_attention_heads, kv_heads, config->num_key_value_heads);
-    return FALSE;
-  }
-  if (config->head_dim == 0 || config->head_dim % 2 != 0 || config->head_dim > OX_CONFIG_MAX_HEAD_DIM) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: “%s” is %u, an even number from 2 to %u was expected",
-                 file_name, head_dim, config->head_dim, OX_CONFIG_MAX_HEAD_DIM);
-    return FALSE;
-  }
-  return TRUE;
 }
 
 gboolean

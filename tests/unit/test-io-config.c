@@ -260,8 +260,10 @@ static const Change bad_json[] = {
   { "no-model-type", smollm2, "model_type", NULL, D, "model_type" },
   { "model-type-number", smollm2, "model_type", "5", D, "model_type" },
   { "model-type-other", smollm2, "model_type", "\"mamba\"", U,
-    "is a model of kind “mamba”, which this version cannot run; it can run Llama-style and Gemma 3 models" },
-  { "model-type-gemma4", smollm2, "model_type", "\"gemma4\"", U, "“gemma4”" },
+    "is a model of kind “mamba”, which this version cannot run; it can run Llama-style, Gemma 3, Gemma 4 and dense "
+    "Qwen "
+    "3.5 models" },
+  { "model-type-moe", smollm2, "model_type", "\"qwen3_5_moe\"", U, "“qwen3_5_moe”" },
   { "model-type-nul", smollm2, "model_type", "\"llama\\u0000\"", U, "kind" },
   { "layers-0", smollm2, "num_hidden_layers", "0", D, "“num_hidden_layers” is 0" },
   { "layers-10^9", smollm2, "num_hidden_layers", "1000000000", D, "num_hidden_layers" },
