@@ -31,6 +31,8 @@ void ox_float_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, 
 
 /* Attention of each instruction set. */
 extern const OxAttentionKernel ox_attention_c;
+extern const OxAttentionKernel ox_attention_avx2;
+extern const OxAttentionKernel ox_attention_avx512;
 
 /* Everything of the table that is not a linear layer. */
 void ox_reference_init (OxKernels *table);

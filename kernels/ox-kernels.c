@@ -86,6 +86,7 @@ ox_kernels_init (OxKernels *table, uint32_t mask)
   table->flags = OX_CPU_AVX2;
   table->linear = linear_avx2;
   ox_vector_init_avx2 (table);
+  table->attention = &ox_attention_avx2;
   if (flags & OX_CPU_AVX_VNNI) {
     table->flags |= OX_CPU_AVX_VNNI;
     table->linear = linear_avx_vnni;
@@ -94,6 +95,7 @@ ox_kernels_init (OxKernels *table, uint32_t mask)
     table->flags |= OX_CPU_AVX512;
     table->linear = linear_avx512;
     ox_vector_init_avx512 (table);
+    table->attention = &ox_attention_avx512;
     if (flags & OX_CPU_AVX512_VNNI) {
       table->flags |= OX_CPU_AVX512_VNNI;
       table->linear = linear_avx512_vnni;

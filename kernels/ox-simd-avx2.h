@@ -165,3 +165,16 @@ vf_load_bf16 (const void *p)
 {
   return _mm256_castsi256_ps (_mm256_slli_epi32 (_mm256_cvtepu16_epi32 (_mm_loadu_si128 (p)), 16));
 }
+
+static inline VF
+vf_load_i8 (const void *p)
+{
+  return _mm256_cvtepi32_ps (_mm256_cvtepi8_epi32 (_mm_loadl_epi64 (p)));
+}
+
+/* To nearest, ties to even. */
+static inline void
+vf_store_f16 (void *p, VF v)
+{
+  _mm_storeu_si128 (p, _mm256_cvtps_ph (v, _MM_FROUND_TO_NEAREST_INT));
+}

@@ -154,3 +154,16 @@ vf_load_bf16 (const void *p)
 {
   return _mm512_castsi512_ps (_mm512_slli_epi32 (_mm512_cvtepu16_epi32 (_mm256_loadu_si256 (p)), 16));
 }
+
+static inline VF
+vf_load_i8 (const void *p)
+{
+  return _mm512_cvtepi32_ps (_mm512_cvtepi8_epi32 (_mm_loadu_si128 (p)));
+}
+
+/* To nearest, ties to even. */
+static inline void
+vf_store_f16 (void *p, VF v)
+{
+  _mm256_storeu_si256 (p, _mm512_cvtps_ph (v, _MM_FROUND_TO_NEAREST_INT));
+}
