@@ -11,7 +11,7 @@
 #include <string.h>
 #include <glib/gstdio.h>
 
-#define GEMMA3_RESULTS 31
+#define GEMMA3_RESULTS 37
 #define GEMMA3_INPUTS 3
 
 /* ---- Folders ---- */
@@ -113,9 +113,9 @@ test_tolerance_counts (void)
   OxGoldenReport report = { .func = ox_golden_check_message };
 
   run (folder, &report);
-  /* Of each prompt: logits in three ways, greedy logits and margins. */
-  g_assert_cmpuint (report.n_over, ==, 15);
-  g_assert_cmpuint (report.n_ok, ==, GEMMA3_RESULTS - 15);
+  /* Of each prompt: logits in five ways, greedy logits and margins. */
+  g_assert_cmpuint (report.n_over, ==, 21);
+  g_assert_cmpuint (report.n_ok, ==, GEMMA3_RESULTS - 21);
   remove_folder (folder);
 }
 
