@@ -20,6 +20,7 @@
 enum {
   IS_SUPPRESSED = 1,
   IS_PENALISED = 2,
+  IS_NOT_ALLOWED = 4,
 };
 
 struct _OxSampler {
@@ -30,7 +31,8 @@ struct _OxSampler {
   GArray *suppress;    /* guint32, each once */
   GArray *seen;        /* guint32: ids of prompt and answer, each once */
   guint32 *counts;     /* per id: 0: not seen, else 1 + times generated */
-  guint8 *is_adjusted; /* per id: IS_SUPPRESSED, IS_PENALISED */
+  guint8 *is_adjusted; /* per id: IS_SUPPRESSED, IS_PENALISED, IS_NOT_ALLOWED */
+  gboolean is_limited; /* some ids may be IS_NOT_ALLOWED */
   gboolean has_penalties;
   GArray *candidates; /* OxCandidate; p holds the logit at first */
   guint64 state[4];   /* xoshiro256** */
@@ -180,9 +182,27 @@ ox_sampler_reset (OxSampler *sampler)
     guint32 id = g_array_index (sampler->seen, guint32, i);
 
     sampler->counts[id] = 0;
-    sampler->is_adjusted[id] &= IS_SUPPRESSED;
+    sampler->is_adjusted[id] &= (guint8) ~IS_PENALISED;
   }
   g_array_set_size (sampler->seen, 0);
+}
+
+void
+ox_sampler_set_allowed (OxSampler *sampler, const guint32 *bits, guint n_bits)
+{
+  guint8 *flags = sampler->is_adjusted;
+
+  if (!bits && !sampler->is_limited)
+    return;
+  n_bits = bits ? MIN (n_bits, sampler->vocab_size) : sampler->vocab_size;
+  for (guint id = 0; id < n_bits; id++) {
+    gboolean allowed = !bits || bits[id / 32] >> id % 32 & 1;
+
+    flags[id] = (guint8) ((flags[id] & ~IS_NOT_ALLOWED) | (allowed ? 0 : IS_NOT_ALLOWED));
+  }
+  for (guint id = n_bits; id < sampler->vocab_size; id++)
+    flags[id] |= IS_NOT_ALLOWED;
+  sampler->is_limited = bits != NULL;
 }
 
 /* ---- Candidates ---- */
@@ -221,7 +241,7 @@ add_penalised (OxSampler *sampler, const float *logits)
     guint32 id = g_array_index (sampler->seen, guint32, i);
     OxCandidate candidate = { id, penalised (sampler, id, logits[id]) };
 
-    if (!(sampler->is_adjusted[id] & IS_SUPPRESSED) && candidate.p > -INFINITY)
+    if (!(sampler->is_adjusted[id] & (IS_SUPPRESSED | IS_NOT_ALLOWED)) && candidate.p > -INFINITY)
       g_array_append_val (sampler->candidates, candidate);
   }
 }
@@ -490,7 +510,8 @@ distribute (OxSampler *sampler, const float *logits, GError **error)
     found = sampler->candidates->len > 0;
   }
   if (!found) {
-    g_set_error (error, OX_ERROR, OX_ERROR_NUMERIC, "None of %u logits is finite", sampler->vocab_size);
+    g_set_error (error, OX_ERROR, OX_ERROR_NUMERIC, "None of the %u logits%s is finite", sampler->vocab_size,
+                 sampler->is_limited ? " that are allowed here" : "");
     return FALSE;
   }
   if (sampler->temperature > 0) {

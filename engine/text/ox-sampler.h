@@ -18,6 +18,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxSampler, ox_sampler_free)
 void ox_sampler_accept (OxSampler *sampler, guint32 id, gboolean is_generated);
 void ox_sampler_reset (OxSampler *sampler);
 
+/* Limits what may come next to the ids whose bit is set in @bits (bit id % 32 of word id / 32), of which there are @n_bits; ids beyond are
+ * not allowed. Holds until the next call. NULL: all are allowed. */
+void ox_sampler_set_allowed (OxSampler *sampler, const guint32 *bits, guint n_bits);
+
 /* One candidate with its probability. */
 typedef struct {
   guint32 id;

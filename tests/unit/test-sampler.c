@@ -130,6 +130,90 @@ test_penalties_reset (void)
   g_assert_cmpuint (sample (sampler, logits), ==, 0);
 }
 
+static int
+compare_ids (gconstpointer a, gconstpointer b)
+{
+  const OxCandidate *x = a, *y = b;
+
+  return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void
+assert_same (GArray *a, GArray *b)
+{
+  g_array_sort (a, compare_ids);
+  g_array_sort (b, compare_ids);
+  g_assert_cmpuint (a->len, ==, b->len);
+  for (guint i = 0; i < a->len; i++) {
+    const OxCandidate *x = &g_array_index (a, OxCandidate, i), *y = &g_array_index (b, OxCandidate, i);
+
+    g_assert_cmpuint (x->id, ==, y->id);
+    g_assert_cmpfloat_with_epsilon (x->p, y->p, 1e-12);
+  }
+}
+
+/* A limit on what may come next gives what logits of -inf elsewhere give, whatever the settings; and goes away again. */
+static void
+test_allowed (void)
+{
+  static const OxSampling settings[] = {
+    { .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = 1 },
+    { .temperature = 0, .top_p = 1, .repetition_penalty = 1.5f, .seed = 1 },
+    { .temperature = 0.7f, .top_k = 5, .top_p = 0.8f, .min_p = 0.05f, .repetition_penalty = 1.3f, .seed = 1 },
+    { .temperature = 1, .top_k = 40, .top_p = 1, .repetition_penalty = 1, .presence_penalty = 1, .seed = 1 },
+  };
+  enum { N = 100, N_BITS = 90 };
+  guint32 suppress[] = { 3, 60 };
+
+  for (guint round = 0; round < 400; round++) {
+    const OxSampling *setting = settings + round % G_N_ELEMENTS (settings);
+    g_autoptr (GError) error = NULL;
+    g_autoptr (OxSampler) limited = ox_sampler_new (setting, N, suppress, 2, &error);
+    g_autoptr (OxSampler) free = ox_sampler_new (setting, N, suppress, 2, &error);
+    float logits[N], holes[N];
+    guint32 bits[4] = { 0 };
+    g_autoptr (GArray) a = NULL;
+    g_autoptr (GArray) b = NULL;
+    g_autoptr (GArray) c = NULL;
+    g_autoptr (GArray) d = NULL;
+
+    for (guint32 i = 0; i < N; i++) {
+      gboolean allowed = i == 7 || g_test_rand_int_range (0, 4) == 0;
+
+      logits[i] = (float) g_test_rand_double_range (-4, 4);
+      bits[i / 32] |= (guint32) allowed << i % 32;
+      holes[i] = allowed && i < N_BITS ? logits[i] : -INFINITY;
+    }
+    for (guint i = 0; i < 20; i++) {
+      guint32 id = (guint32) g_test_rand_int_range (0, N);
+
+      ox_sampler_accept (limited, id, i % 2);
+      ox_sampler_accept (free, id, i % 2);
+    }
+    ox_sampler_set_allowed (limited, bits, N_BITS);
+    a = ox_sampler_distribution (limited, logits, &error);
+    b = ox_sampler_distribution (free, holes, &error);
+    g_assert_no_error (error);
+    assert_same (a, b);
+
+    ox_sampler_set_allowed (limited, NULL, 0);
+    c = ox_sampler_distribution (limited, logits, &error);
+    d = ox_sampler_distribution (free, logits, &error);
+    g_assert_no_error (error);
+    assert_same (c, d);
+  }
+  {
+    g_autoptr (OxSampler) sampler = sampler_new (plain, N);
+    const float logits[N] = { 0 };
+    guint32 none[4] = { 0 }, id;
+    g_autoptr (GError) error = NULL;
+
+    ox_sampler_set_allowed (sampler, none, N);
+    g_assert_false (ox_sampler_sample (sampler, logits, &id, &error));
+    g_assert_error (error, OX_ERROR, OX_ERROR_NUMERIC);
+  }
+}
+
 static void
 test_bad (void)
 {
@@ -232,6 +316,7 @@ main (int argc, char **argv)
   g_test_add_func ("/sampler/frequencies", test_frequencies);
   g_test_add_func ("/sampler/seed", test_seed);
   g_test_add_func ("/sampler/penalties-reset", test_penalties_reset);
+  g_test_add_func ("/sampler/allowed", test_allowed);
   g_test_add_func ("/sampler/bad", test_bad);
   g_test_add_func ("/sampler/tiny-temperature", test_tiny_temperature);
   g_test_add_func ("/sampler/large", test_large);
