@@ -7,14 +7,6 @@
 #include "models/ox-network.h"
 #include "text/ox-chat-format.h"
 
-/* The options of a model, worked out for what it is and for the memory that is free. */
-typedef struct {
-  OxPrecision precision;
-  OxQuantize quantize;
-  OxStateOptions state;
-  guint64 packed_bytes; /* of matrices that take work to round or to pack */
-} OxModelSetup;
-
 struct _OxModel {
   gatomicrefcount ref_count;
   OxModelPlan *plan;
@@ -27,6 +19,7 @@ struct _OxModel {
 
   const OxKernels *kernels;
   OxPool *pool;
+  OxPrecision precision;
   OxOpsCpuOptions ops_options;
   OxOps *ops; /* owns the weights; sessions compute with ops of their own */
   OxNetwork *network;
@@ -42,25 +35,12 @@ OxModel *ox_model_load_full (const char *path,
                              GCancellable *cancellable,
                              GError **error);
 
-/* The same from weights and configuration that are there already; takes both. @path: for the plan and for what lies beside the
- * weights. */
-OxModel *ox_model_load_opened (const char *path,
-                               OxWeights *weights,
-                               OxConfig *config,
-                               const OxModelOptions *options,
-                               gboolean with_tokenizer,
-                               OxProgressFunc progress,
-                               gpointer user_data,
-                               GCancellable *cancellable,
-                               GError **error);
-
-/* The plan of already opened weights, and what the options come to; @setup may be NULL. */
-OxModelPlan *ox_model_plan_weights (const char *path,
-                                    OxWeights *weights,
-                                    const OxConfig *config,
-                                    const OxModelOptions *options,
-                                    OxModelSetup *setup,
-                                    GError **error);
+/* Plan and configuration from already opened weights. @config_out may be NULL. */
+OxModelPlan *ox_model_plan_weights (
+  const char *path, OxWeights *weights, const OxConfig *config, const OxModelOptions *options, GError **error);
+/* The state options that @options and @config lead to. */
+void ox_model_state_options (const OxConfig *config, const OxModelOptions *options, OxStateOptions *state_options);
+OxPrecision ox_model_kernel_precision (const OxModelOptions *options);
 /* Fills in what the tokenizer tells: chat format, capabilities, note. */
 void ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config);
 
