@@ -38,6 +38,7 @@ struct _OxLookahead {
   guint gained;         /* tokens that came out of them */
   guint pause;          /* tokens to go without guessing */
 
+  gboolean off;
   guint forced;
   OxGuessFunc guess_func;
   gpointer guess_data;
@@ -85,6 +86,12 @@ ox_lookahead_force (OxLookahead *self, guint n, OxGuessFunc func, gpointer user_
   self->forced = MIN (n, MOST_GUESSES);
   self->guess_func = func;
   self->guess_data = user_data;
+}
+
+void
+ox_lookahead_off (OxLookahead *self)
+{
+  self->off = TRUE;
 }
 
 guint
@@ -168,6 +175,8 @@ wanted_guesses (OxLookahead *self, guint most)
   const OxState *state = ox_session_get_state (self->session);
   guint room = state->options.context_length - ox_session_get_length (self->session) - 1;
 
+  if (self->off)
+    return 0;
   most = MIN (MIN (most, room), MIN (MOST_GUESSES, state->options.chunk - 1));
   if (self->forced > 0)
     return MIN (self->forced, most);

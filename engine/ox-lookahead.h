@@ -31,6 +31,8 @@ gboolean ox_lookahead_settle (OxLookahead *lookahead, GError **error);
 /* Tokens guessed, and guesses that came true, since ox_lookahead_begin(). */
 guint ox_lookahead_get_drafted (const OxLookahead *lookahead);
 guint ox_lookahead_get_accepted (const OxLookahead *lookahead);
+/* No guesses at all. */
+void ox_lookahead_off (OxLookahead *lookahead);
 /* For tests: always guess so many tokens, however that pays; 0: as it pays. And replace the guesses: @func writes at most @n. */
 typedef guint (*OxGuessFunc) (
   const guint32 *tokens, guint n_tokens, guint32 newest, guint n, guint32 *ids, gpointer user_data);

@@ -3,13 +3,15 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-cli.h"
-#include "ox-session-private.h"
+#include "ox-lookahead.h"
 
 #include <math.h>
 #include <string.h>
 
 #define BANDWIDTH_PASSES 9
 #define DECODE_PROMPT 128
+/* Tokens that a pass of speculation checks: the newest and the guesses. */
+#define VERIFIED 4
 
 typedef struct {
   const char *name; /* interned */
@@ -106,6 +108,69 @@ bench_decode (Bench *bench, double *rate, double *bytes, GError **error)
   return TRUE;
 }
 
+typedef struct {
+  const guint32 *path; /* what will be said */
+  guint length;
+} Foresight;
+
+static guint
+foresee (const guint32 *tokens, guint n_tokens, guint32 newest, guint n, guint32 *ids, gpointer user_data)
+{
+  const Foresight *foresight = user_data;
+  guint next = n_tokens - DECODE_PROMPT + 1;
+
+  for (guint i = 0; i < n; i++)
+    ids[i] = foresight->path[MIN (next + i, foresight->length - 1)];
+  return n;
+}
+
+/* What a pass that checks VERIFIED tokens costs beside one for a single token, when every guess is right: plain and speculative decoding
+ * take turns, so that both see the same machine. */
+static gboolean
+bench_verify (Bench *bench, GError **error)
+{
+  gsize vocab = bench->model->config->vocab_size;
+  guint n = (guint) bench->decode_tokens / VERIFIED * VERIFIED;
+  g_autofree guint32 *prompt = make_ids (bench, DECODE_PROMPT);
+  g_autofree guint32 *path = g_new (guint32, n + 1);
+  g_autofree float *first = g_new (float, vocab);
+  Foresight foresight = { path, n };
+  double plain = INFINITY, ahead = INFINITY;
+
+  for (int i = 0; i < 2 * bench->repeat && n > 0; i++) {
+    g_autoptr (OxLookahead) lookahead = ox_lookahead_new (bench->session, NULL);
+    const float *logits = first;
+    gint64 start;
+    double seconds;
+
+    ox_session_reset (bench->session);
+    if (!ox_session_eval (bench->session, prompt, DECODE_PROMPT, OX_LOGITS_LAST, first, bench->cli->cancellable, error))
+      return FALSE;
+    if (i % 2 == 1)
+      ox_lookahead_force (lookahead, VERIFIED - 1, foresee, &foresight);
+    else
+      ox_lookahead_off (lookahead);
+    ox_lookahead_begin (lookahead, NULL, 0);
+    start = ox_clock_now ();
+    for (guint j = 0; j < n; j++) {
+      path[j] = (guint32) bench->model->kernels->argmax (logits, vocab);
+      if (!ox_lookahead_advance (lookahead, path[j], n - 1 - j, &logits, bench->cli->cancellable, error))
+        return FALSE;
+    }
+    if (!ox_lookahead_settle (lookahead, error))
+      return FALSE;
+    seconds = (double) (ox_clock_now () - start) / G_USEC_PER_SEC;
+    if (i % 2 == 1)
+      ahead = MIN (ahead, seconds);
+    else
+      plain = MIN (plain, seconds);
+  }
+  /* n tokens plainly are n passes, ahead n / VERIFIED of them. */
+  if (n > 0)
+    add_result (bench, "verify_4", "passes", ahead * VERIFIED / plain, NAN);
+  return TRUE;
+}
+
 static gboolean
 run_bench (Bench *bench, const guint *prefills, gsize n_prefills, GError **error)
 {
@@ -127,7 +192,7 @@ run_bench (Bench *bench, const guint *prefills, gsize n_prefills, GError **error
   peak = peak_memory ();
   /* The ceiling on both sides of what is measured against it: clocks and neighbours change. */
   bandwidth = ox_cli_read_bandwidth (bench->threads, BANDWIDTH_PASSES, cli->cancellable);
-  if (!bench_decode (bench, &rate, &bytes, error))
+  if (!bench_decode (bench, &rate, &bytes, error) || !bench_verify (bench, error))
     return FALSE;
   bandwidth = MAX (bandwidth, ox_cli_read_bandwidth (bench->threads, BANDWIDTH_PASSES, cli->cancellable));
   if (g_cancellable_set_error_if_cancelled (cli->cancellable, error))
@@ -195,7 +260,8 @@ ox_cli_bench (OxCli *cli, int argc, char **argv)
   if (!ox_cli_parse (
         cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, NULL,
         "Reads prompts of 128 and 512 tokens, writes behind one of 128, and measures the read bandwidth of this\n"
-        "computer before and after: writing a token reads every weight, so that is its limit.\n\n"
+        "computer before and after: writing a token reads every weight, so that is its limit. verify_4: what checking\n"
+        "four tokens at once, as speculation does, costs beside writing one.\n\n"
         "Examples:\n"
         "  oxinfer-cli bench --model model.gguf\n"
         "  oxinfer-cli bench --model model.gguf --threads 1 --json",
