@@ -137,6 +137,13 @@ vf_equal (VF a, VF b)
   return (unsigned) _mm256_movemask_ps (_mm256_cmp_ps (a, b, _CMP_EQ_OQ));
 }
 
+/* In each lane @x where a < b, @y elsewhere; NaN is not less than anything. */
+static inline VF
+vf_less (VF a, VF b, VF x, VF y)
+{
+  return _mm256_blendv_ps (y, x, _mm256_cmp_ps (a, b, _CMP_LT_OQ));
+}
+
 static inline VF
 vf_round (VF a)
 {

@@ -130,6 +130,13 @@ vf_equal (VF a, VF b)
   return _mm512_cmp_ps_mask (a, b, _CMP_EQ_OQ);
 }
 
+/* In each lane @x where a < b, @y elsewhere; NaN is not less than anything. */
+static inline VF
+vf_less (VF a, VF b, VF x, VF y)
+{
+  return _mm512_mask_blend_ps (_mm512_cmp_ps_mask (a, b, _CMP_LT_OQ), y, x);
+}
+
 static inline VF
 vf_round (VF a)
 {

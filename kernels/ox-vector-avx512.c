@@ -10,6 +10,8 @@
 
 #include "ox-vector-template.h"
 
+#include "ox-recurrent-template.h"
+
 static void
 quantize_q8 (const float *x, void *dst, size_t n)
 {
@@ -44,10 +46,16 @@ ox_vector_init_avx512 (OxKernels *table)
   table->rope = rope;
   table->silu_mul = silu_mul;
   table->gelu_tanh_mul = gelu_tanh_mul;
+  table->sigmoid_mul = sigmoid_mul;
+  table->softcap = softcap;
+  table->softmax = softmax;
   table->add = add;
+  table->add_scaled = add_scaled;
   table->scale = scale;
   table->dot = dot;
   table->argmax = argmax;
+  table->conv_silu = conv_silu;
+  table->delta_rule = delta_rule;
 }
 
 #else

@@ -123,10 +123,92 @@ gelu_tanh_mul (float *y, const float *g, const float *up, size_t n)
 }
 
 static void
+sigmoid_mul (float *y, const float *g, const float *up, size_t n)
+{
+  VF one = vf_set1 (1);
+  size_t i = 0;
+
+  for (; i + VF_LANES <= n; i += VF_LANES)
+    vf_store (y + i, gate (one, vf_load (g + i), vf_load (up + i)));
+  if (i < n)
+    vf_store_n (y + i, gate (one, vf_load_n (g + i, n - i), vf_load_n (up + i, n - i)), n - i);
+}
+
+/* tanh(x) = 1 - 2 / (exp(2x) + 1), but near 0 x + x³·P(x²) with the polynomial of Cephes' tanhf() (Moshier). */
+static inline VF
+tanh_of (VF x)
+{
+  VF one = vf_set1 (1), square = vf_mul (x, x), p, far;
+
+  far = vf_sub (one, vf_div (vf_set1 (2), vf_add (vf_exp (vf_add (x, x)), one)));
+  p = vf_set1 (-5.70498872745e-3f);
+  p = vf_fma (p, square, vf_set1 (2.06390887954e-2f));
+  p = vf_fma (p, square, vf_set1 (-5.37397155531e-2f));
+  p = vf_fma (p, square, vf_set1 (1.33314422036e-1f));
+  p = vf_fma (p, square, vf_set1 (-3.33332819422e-1f));
+  return vf_less (vf_abs (x), vf_set1 (0.625f), vf_fma (vf_mul (p, square), x, x), far);
+}
+
+static void
+softcap (float *x, float cap, size_t n)
+{
+  VF c = vf_set1 (cap);
+  size_t i = 0;
+
+  for (; i + VF_LANES <= n; i += VF_LANES)
+    vf_store (x + i, vf_mul (tanh_of (vf_div (vf_load (x + i), c)), c));
+  if (i < n)
+    vf_store_n (x + i, vf_mul (tanh_of (vf_div (vf_load_n (x + i, n - i), c)), c), n - i);
+}
+
+static void
+softmax (float *y, const float *x, size_t n)
+{
+  VF best = vf_set1 (-INFINITY), total = vf_set1 (0), factor;
+  float rest = 0, largest;
+  size_t i = 0;
+
+  for (; i + VF_LANES <= n; i += VF_LANES)
+    best = vf_max (vf_load (x + i), best);
+  largest = vf_greatest (best);
+  for (; i < n; i++)
+    largest = x[i] > largest ? x[i] : largest;
+
+  best = vf_set1 (largest);
+  for (i = 0; i + VF_LANES <= n; i += VF_LANES) {
+    VF p = vf_exp (vf_sub (vf_load (x + i), best));
+    vf_store (y + i, p);
+    total = vf_add (total, p);
+  }
+  if (i < n) {
+    vf_store_n (y + i, vf_exp (vf_sub (vf_load_n (x + i, n - i), best)), n - i);
+    for (size_t j = i; j < n; j++)
+      rest += y[j];
+  }
+  factor = vf_set1 (1 / (vf_sum (total) + rest));
+  for (i = 0; i + VF_LANES <= n; i += VF_LANES)
+    vf_store (y + i, vf_mul (vf_load (y + i), factor));
+  if (i < n)
+    vf_store_n (y + i, vf_mul (vf_load_n (y + i, n - i), factor), n - i);
+}
+
+static void
 add (float *y, const float *x, size_t n)
 {
   for (size_t i = 0; i < n; i++)
     y[i] += x[i];
+}
+
+static void
+add_scaled (float *y, const float *x, float s, size_t n)
+{
+  VF factor = vf_set1 (s);
+  size_t i = 0;
+
+  for (; i + VF_LANES <= n; i += VF_LANES)
+    vf_store (y + i, vf_fma (vf_load (x + i), factor, vf_load (y + i)));
+  if (i < n)
+    vf_store_n (y + i, vf_fma (vf_load_n (x + i, n - i), factor, vf_load_n (y + i, n - i)), n - i);
 }
 
 static void
