@@ -49,7 +49,7 @@ struct _OxDrafterClass {
 };
 
 /* Gemma 4's assistant, from files of its own. @loader: with the drafter's weights and configuration. NULL with an error when it was not
- * made for @target. */
+ * made for @target; with @target NULL, to plan, that is not asked. */
 OxDrafter *ox_gemma4_drafter_load (OxLoader *loader, OxNetwork *target, GError **error);
 /* The MTP layer in Qwen 3.5's own files; NULL without an error when they have none. */
 OxDrafter *ox_qwen35_mtp_load (OxLoader *loader, OxNetwork *target, GError **error);

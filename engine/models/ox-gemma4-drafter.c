@@ -28,8 +28,8 @@ typedef struct {
 
 typedef struct {
   OxDraftState base;
-  OxState *work; /* working tensors of the drafter's layers */
-  OxTensor pair; /* [1, 2 · backbone] */
+  OxState *work;      /* working tensors of the drafter's layers */
+  OxTensor pair;      /* [1, 2 · backbone] */
   OxTensor embedded;  /* [1, backbone]: of the newest token */
   OxTensor first;     /* [1, backbone]: the target's state, kept for another draft from the same place */
   OxTensor centroids; /* [1, centroids] */
@@ -277,7 +277,7 @@ ox_gemma4_drafter_load (OxLoader *loader, OxNetwork *target, GError **error)
   self->layers = g_new0 (OxGemma4Layer, c->num_hidden_layers);
   loader->error = NULL;
   ox_handles_init (&loader->handles);
-  if (check_target (self, ((OxGemma4 *) target)->config, loader)) {
+  if (target == NULL || check_target (self, ((OxGemma4 *) target)->config, loader)) {
     self->frequencies = ox_rope_frequencies (&c->rope, c->global_head_dim);
     self->frequencies_sliding = ox_rope_frequencies (&c->rope_sliding, c->head_dim);
     self->pre_projection = ox_loader_matrix (loader, "pre_projection.weight", 0, c->hidden_size, 2 * backbone);

@@ -11,7 +11,7 @@ ox_network_class (OxFamily family)
   case OX_FAMILY_GEMMA3:
     return &ox_gemma3_class;
   case OX_FAMILY_GEMMA4:
-  case OX_FAMILY_GEMMA4_ASSISTANT: /* a drafter is no network by itself: ox-drafter.h */
+  case OX_FAMILY_GEMMA4_ASSISTANT: /* no network by itself: ox_network_load() refuses it */
     return &ox_gemma4_class;
   case OX_FAMILY_QWEN35:
     return &ox_qwen35_class;
@@ -49,6 +49,12 @@ ox_network_load (OxLoader *loader, GError **error)
   const OxNetworkClass *network_class = ox_network_class (loader->config->family);
   OxNetwork *network;
 
+  if (loader->config->family == OX_FAMILY_GEMMA4_ASSISTANT) {
+    g_set_error_literal (
+      error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+      "This is a drafter: it makes the Gemma 4 that it was made for answer sooner, and cannot answer by itself");
+    return NULL;
+  }
   loader->error = NULL;
   ox_handles_init (&loader->handles);
   network = network_class->load (loader);
