@@ -1,4 +1,4 @@
-/* Norms, rope, gates, quantisation of activations, argmax and the small vector operations: every instruction set against
+/* Norms, rope, gates, softmax, quantisation of activations, argmax and the small vector operations: every instruction set against
  * float64, odd sizes, guard zones.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
@@ -120,26 +120,102 @@ test_gates (gconstpointer data)
   for (size_t s = 0; s < G_N_ELEMENTS (sizes); s++) {
     size_t n = sizes[s];
     float *gate = random_row (&random, INPUT_NORMAL, n), *up = random_row (&random, INPUT_NORMAL, n);
-    float *silu = empty_row (n), *gelu = empty_row (n);
+    float *silu = empty_row (n), *gelu = empty_row (n), *sigmoid = empty_row (n);
 
     for (size_t i = 0; i < n; i++)
       gate[i] = i % 3 == 0 ? edges[(i / 3 + s) % G_N_ELEMENTS (edges)] : gate[i] * 5;
     level->kernels.silu_mul (silu, gate, up, n);
     level->kernels.gelu_tanh_mul (gelu, gate, up, n);
+    level->kernels.sigmoid_mul (sigmoid, gate, up, n);
     for (size_t i = 0; i < n; i++) {
       double g = gate[i], u = 1.5957691216057308 * (g + 0.044715 * g * g * g);
       double a = g / (1 + exp (-g)) * up[i], b = g / (1 + exp (-u)) * up[i];
       check (level->name, "silu_mul", n, i, silu[i], a, gate_bound (a, g, up[i]));
       check (level->name, "gelu_tanh_mul", n, i, gelu[i], b, gate_bound (b, u, up[i]));
+      check (level->name, "sigmoid_mul", n, i, sigmoid[i], up[i] / (1 + exp (-g)),
+             gate_bound (up[i] / (1 + exp (-g)), g, up[i]));
     }
     /* The result may take the place of either input. */
+    memcpy (gelu, up, n * sizeof (float));
+    level->kernels.sigmoid_mul (gelu, gate, gelu, n);
+    g_assert_cmpmem (gelu, n * sizeof (float), sigmoid, n * sizeof (float));
     level->kernels.silu_mul (gate, gate, up, n);
     g_assert_cmpmem (gate, n * sizeof (float), silu, n * sizeof (float));
     guarded_free (gate);
     guarded_free (up);
     guarded_free (silu);
     guarded_free (gelu);
+    guarded_free (sigmoid);
   }
+}
+
+/* x / cap, tanh and the last product: some roundings and what exp errs by, relative, on both sides of where the formula changes. */
+static void
+test_softcap (gconstpointer data)
+{
+  const KernelLevel *level = data;
+  static const float edges[] = { 0,       -0.0f, 1e-30f, -1e-4f,  18.74f,    18.76f, -18.74f,
+                                 -18.76f, 1e4f,  -1e4f,  FLT_MAX, -INFINITY, NAN };
+  KernelRandom random = { 7 };
+
+  for (size_t s = 0; s < G_N_ELEMENTS (sizes); s++) {
+    size_t n = sizes[s];
+    float *x = random_row (&random, INPUT_NORMAL, n);
+    g_autofree float *before = NULL;
+
+    for (size_t i = 0; i < n; i++)
+      x[i] = i % 3 == 0 ? edges[(i / 3 + s) % G_N_ELEMENTS (edges)] : x[i] * 30;
+    before = g_memdup2 (x, n * sizeof (float));
+    level->kernels.softcap (x, 30, n);
+    for (size_t i = 0; i < n; i++) {
+      double expected = 30 * tanh (before[i] / 30.0);
+
+      if (isnan (before[i]))
+        g_assert_true (isnan (x[i]));
+      else
+        check (level->name, "softcap", n, i, x[i], expected, fabs (expected) * 5e-7 + FLT_MIN);
+    }
+    guarded_free (x);
+  }
+}
+
+/* The difference from the largest is rounded, and exp makes a relative error of that; the sum adds one for each element. */
+static void
+test_softmax (gconstpointer data)
+{
+  const KernelLevel *level = data;
+  KernelRandom random = { 8 };
+
+  for (size_t s = 0; s < G_N_ELEMENTS (sizes); s++)
+    for (int spread = 0; spread < 3; spread++) {
+      size_t n = sizes[s];
+      float *x = random_row (&random, INPUT_NORMAL, n), *y = empty_row (n);
+      double largest = -INFINITY, sum = 0;
+
+      for (size_t i = 0; i < n; i++)
+        x[i] = x[i] * (spread == 2 ? 60.0f : 3.0f) + (spread == 1 ? 1e3f : 0.0f);
+      if (n > 1)
+        x[n / 2] = -INFINITY;
+      for (size_t i = 0; i < n; i++)
+        largest = fmax (largest, x[i]);
+      for (size_t i = 0; i < n; i++)
+        sum += exp (x[i] - largest);
+      level->kernels.softmax (y, x, n);
+      for (size_t i = 0; i < n; i++) {
+        double expected = exp (x[i] - largest) / sum, away = fmin (largest - x[i], 110);
+        check (level->name, "softmax", n, i, y[i], expected,
+               expected * ((away + (double) n + 8) * 0x1p-24 + 2e-7) + FLT_MIN);
+      }
+      level->kernels.softmax (x, x, n);
+      g_assert_cmpmem (x, n * sizeof (float), y, n * sizeof (float));
+      /* One that is no number leaves none that is one. */
+      x[n / 3] = NAN;
+      level->kernels.softmax (y, x, n);
+      for (size_t i = 0; i < n; i++)
+        g_assert_true (isnan (y[i]));
+      guarded_free (x);
+      guarded_free (y);
+    }
 }
 
 static void
@@ -164,6 +240,11 @@ test_small (gconstpointer data)
       level->kernels.add (a, b, n);
       for (size_t i = 0; i < n; i++)
         g_assert_cmpfloat (a[i], ==, before[i] + b[i]);
+      memcpy (a, before, n * sizeof (float));
+      level->kernels.add_scaled (a, b, 0.3f, n);
+      for (size_t i = 0; i < n; i++)
+        check (level->name, "add_scaled", n, i, a[i], before[i] + (double) 0.3f * b[i],
+               (fabs ((double) before[i]) + fabs ((double) b[i])) * 0x1p-24 + FLT_MIN);
       memcpy (a, before, n * sizeof (float));
       level->kernels.scale (a, 0.3f, n);
       for (size_t i = 0; i < n; i++)
@@ -278,13 +359,9 @@ main (int argc, char **argv)
     const char *name;
     void (*func) (gconstpointer level);
   } tests[] = {
-    { "rms-norm", test_rms_norm },
-    { "rope", test_rope },
-    { "gates", test_gates },
-    { "small", test_small },
-    { "argmax", test_argmax },
-    { "quantize", test_quantize },
-    { "quantize-not-finite", test_quantize_not_finite },
+    { "rms-norm", test_rms_norm }, { "rope", test_rope },         { "gates", test_gates },
+    { "softcap", test_softcap },   { "softmax", test_softmax },   { "small", test_small },
+    { "argmax", test_argmax },     { "quantize", test_quantize }, { "quantize-not-finite", test_quantize_not_finite },
   };
   size_t n_levels;
   const KernelLevel *levels = kernel_levels (&n_levels);
