@@ -205,14 +205,20 @@ ox_model_plan_weights (
 void
 ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config)
 {
-  const OxChatFormat *format = ox_chat_format_detect (tokenizer, config->architecture);
+  g_autofree char *note = NULL;
+  const OxChatFormat *format = ox_chat_format_detect (tokenizer, config, &note);
 
   if (format != NULL) {
     plan->chat_format = ox_chat_format_get_name (format);
-    plan->capabilities |= OX_CAPABILITY_CHAT;
+    plan->capabilities |= ox_chat_format_get_capabilities (format, tokenizer);
   } else {
+    note = g_strdup ("This model continues text; it was not made for conversation.");
+  }
+  if (note != NULL) {
+    char *both = plan->note != NULL ? g_strconcat (note, " ", plan->note, NULL) : g_strdup (note);
+
     g_free (plan->note);
-    plan->note = g_strdup ("This model continues text; it was not made for conversation.");
+    plan->note = both;
   }
 }
 

@@ -103,7 +103,7 @@ ox_model_load_full (const char *path,
     return NULL;
   }
   if (model->tokenizer != NULL)
-    model->chat_format = ox_chat_format_detect (model->tokenizer, model->config->architecture);
+    model->chat_format = ox_chat_format_detect (model->tokenizer, model->config, NULL);
   for (guint i = 0; i < model->config->eos_token_ids->len; i++)
     g_array_append_val (model->stop_ids, g_array_index (model->config->eos_token_ids, guint32, i));
   if (model->chat_format != NULL)

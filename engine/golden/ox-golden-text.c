@@ -11,6 +11,7 @@
 
 #include "golden/ox-golden-text-private.h"
 #include "text/ox-chat-format.h"
+#include "text/ox-chat-private.h"
 #include "text/ox-sampler.h"
 
 /* ---- Files ---- */
@@ -77,71 +78,33 @@ no_cases (const char *path, GError **error)
 
 /* ---- Chat ---- */
 
-/* Why OxChat and the options of a rendering cannot express a case, or NULL. */
-static const char *
-inexpressible (yyjson_val *one, const char *family)
+/* The format that a variant of a family's templates stands for. */
+static const OxChatFormat *
+find_format (const char *family, const char *variant)
 {
-  yyjson_val *messages = yyjson_obj_get (one, "messages"), *message, *key, *val;
-  gsize i, max, k, n;
+  g_autofree char *name = NULL;
 
-  if (yyjson_arr_size (yyjson_obj_get (one, "tools")) > 0)
-    return "tools cannot be declared yet";
-  if (strcmp (family, "qwen3") == 0 &&
-      yyjson_is_false (yyjson_obj_get (yyjson_obj_get (one, "options"), "enable_thinking")))
-    return "thinking cannot be switched off yet";
-  yyjson_arr_foreach (messages, i, max, message)
-  {
-    const char *role = yyjson_get_str (yyjson_obj_get (message, "role"));
-
-    yyjson_obj_foreach (message, k, n, key, val)
-    {
-      const char *name = yyjson_get_str (key);
-
-      if (strcmp (name, "role") != 0 && strcmp (name, "content") != 0)
-        return g_str_has_prefix (name, "tool") ? "messages cannot have tool calls yet"
-                                               : "messages cannot have thoughts yet";
-    }
-    if (g_strcmp0 (role, "system") != 0 && g_strcmp0 (role, "user") != 0 && g_strcmp0 (role, "assistant") != 0)
-      return "there are no other roles than system, user and assistant yet";
-    if (!yyjson_is_str (yyjson_obj_get (message, "content")))
-      return "messages cannot have media, or no text, yet";
-  }
-  return NULL;
+  if (strcmp (family, "gemma4") == 0)
+    name = g_strconcat ("gemma4-", variant, NULL);
+  else if (strcmp (family, "qwen3_5") == 0)
+    name = g_strconcat ("qwen", variant, NULL);
+  return ox_chat_format_find (name ? name : family);
 }
 
-static OxChat *
-read_chat (yyjson_val *messages)
-{
-  OxChat *chat = ox_chat_new ();
-  yyjson_val *message;
-  gsize i, max;
-
-  yyjson_arr_foreach (messages, i, max, message)
-  {
-    const char *role = yyjson_get_str (yyjson_obj_get (message, "role"));
-
-    ox_chat_append (chat,
-                    *role == 's'   ? OX_ROLE_SYSTEM
-                    : *role == 'u' ? OX_ROLE_USER
-                                   : OX_ROLE_ASSISTANT,
-                    yyjson_get_str (yyjson_obj_get (message, "content")));
-  }
-  return chat;
-}
-
+/* @expected: the reference's text, or an object when it refuses. */
 static void
-run_chat_case (yyjson_val *one, const OxChatFormat *format, const char *name, OxGoldenReport *report)
+check_prompt (const OxChat *chat,
+              const OxChatFormat *format,
+              gboolean generate,
+              yyjson_val *expected,
+              const char *name,
+              OxGoldenReport *report)
 {
-  g_autoptr (OxChat) chat = read_chat (yyjson_obj_get (one, "messages"));
   g_autoptr (GError) error = NULL;
-  gboolean generate = yyjson_is_true (yyjson_obj_get (yyjson_obj_get (one, "options"), "add_generation_prompt"));
   g_autoptr (OxPrompt) prompt = ox_chat_format_render (format, chat, NULL, generate, FALSE, &error);
-  yyjson_val *expected = yyjson_obj_get (yyjson_obj_get (one, "prompts"), "*");
   g_autofree char *text = prompt ? ox_prompt_to_text (prompt) : NULL;
   g_autofree char *quoted = text ? g_strescape (text, NULL) : NULL;
 
-  if (!expected)
-    expected = yyjson_obj_get (yyjson_obj_get (one, "prompts"), "all");
   if (yyjson_is_obj (expected))
     ox_golden_report_same (report, name, !prompt && g_error_matches (error, OX_ERROR, OX_ERROR_INVALID),
                            prompt ? "the reference refuses, we print %s" : NULL, quoted);
@@ -153,31 +116,59 @@ run_chat_case (yyjson_val *one, const OxChatFormat *format, const char *name, Ox
                                    : "nothing");
 }
 
+static gboolean
+run_chat_case (yyjson_val *one, const char *family, yyjson_val *variants, OxGoldenReport *report, GError **error)
+{
+  yyjson_val *prompts = yyjson_obj_get (one, "prompts"), *key, *variant;
+  gboolean generate = yyjson_is_true (yyjson_obj_get (yyjson_obj_get (one, "options"), "add_generation_prompt"));
+  g_autoptr (GString) json = g_string_new (NULL);
+  g_autoptr (OxChat) chat = NULL;
+  gsize i, max;
+
+  ox_value_append_json (json, one);
+  chat = ox_chat_new_from_json (json->str, json->len, error);
+  if (!chat)
+    return FALSE;
+  yyjson_obj_foreach (variants, i, max, key, variant)
+  {
+    const OxChatFormat *format = find_format (family, yyjson_get_str (key));
+    yyjson_val *expected = yyjson_obj_get (prompts, yyjson_get_str (key));
+    g_autofree char *name =
+      g_strdup_printf ("chat %s %s %s", family, yyjson_get_str (key), yyjson_get_str (yyjson_obj_get (one, "name")));
+
+    if (format)
+      check_prompt (chat, format, generate, expected ? expected : yyjson_obj_get (prompts, "*"), name, report);
+    else
+      ox_golden_report_not_computed (report, name, "this version has no such chat format");
+  }
+  return TRUE;
+}
+
 gboolean
 ox_golden_chat (const char *case_path, OxGoldenReport *report, GError **error)
 {
-  g_autoptr (OxJson) json = ox_golden_read_json (case_path, error);
-  yyjson_val *cases, *one;
-  const char *family;
-  const OxChatFormat *format;
-  gsize i, max;
+  g_autoptr (GBytes) bytes = ox_golden_read_file (case_path, error);
+  g_autoptr (OxValue) json = NULL;
+  yyjson_val *root, *cases, *one;
+  const char *family, *data;
+  gsize i, max, len;
 
+  if (!bytes)
+    return FALSE;
+  /* Numbers are told apart as they are written. */
+  data = g_bytes_get_data (bytes, &len);
+  json = ox_value_parse (data, len, case_path, error);
   if (!json)
     return FALSE;
-  cases = yyjson_obj_get (ox_json_get_root (json), "cases");
-  if (!yyjson_is_arr (cases))
+  root = ox_value_get_root (json);
+  cases = yyjson_obj_get (root, "cases");
+  family = yyjson_get_str (yyjson_obj_get (root, "family"));
+  if (!yyjson_is_arr (cases) || !family)
     return no_cases (case_path, error);
-  family = yyjson_get_str (yyjson_obj_get (ox_json_get_root (json), "family"));
-  format = ox_chat_format_find (family);
   yyjson_arr_foreach (cases, i, max, one)
   {
-    g_autofree char *name = g_strdup_printf ("chat %s %s", family, yyjson_get_str (yyjson_obj_get (one, "name")));
-    const char *reason = format ? inexpressible (one, family) : "this version has no such chat format";
-
-    if (reason)
-      ox_golden_report_not_computed (report, name, "%s", reason);
-    else
-      run_chat_case (one, format, name, report);
+    if (!run_chat_case (one, family, yyjson_obj_get (root, "variants"), report, error))
+      return FALSE;
   }
   return TRUE;
 }

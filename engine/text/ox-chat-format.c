@@ -1,35 +1,15 @@
-/* Chat formats: ChatML (SmolLM2, Qwen 2.5), Qwen 3's ChatML with thinking, Gemma 3.
+/* Chat formats: prompts in pieces, and the table of formats.
  *
- * The formats are written down here and not run from the models' jinja templates: a template is a program from a file. It only
- * tells which format a model wants, and for ChatML the system text that stands in when a conversation has none.
- *
- * A model is a base model (no format) when it has no template, unless its GGUF names it as made for conversation ("-it",
- * "instruct", "chat") and it has the control tokens of a format: Gemma 3 270M's base file has "<start_of_turn>" in its vocabulary
- * like the tuned one, so tokens alone say nothing.
+ * The formats are written down in C and not run from the models' jinja templates: a template is a program from a file. It only
+ * tells which format a model wants (ox-chat-detect.c), and for ChatML the system text that stands in when a conversation has none.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "text/ox-chat-format.h"
+#include "text/ox-chat-render.h"
 
 #include <string.h>
 
 #include "text/ox-tokenizer-private.h"
-#include "text/ox-unicode.h"
-#include "text/ox-utf8.h"
-
-typedef struct {
-  const OxChat *chat;
-  OxTokenizer *tokenizer; /* may be NULL */
-  gboolean add_generation_prompt;
-  gboolean continue_last;
-  OxPrompt *prompt;
-} Renderer;
-
-struct _OxChatFormat {
-  const char *name;
-  gboolean (*render) (Renderer *renderer, GError **error);
-  const char *stop_tokens[4];
-};
 
 /* ---- Prompts ---- */
 
@@ -100,277 +80,55 @@ ox_prompt_encode (
   return TRUE;
 }
 
-static void
-append (Renderer *renderer, gboolean is_control, const char *text, gsize len)
-{
-  OxPromptPiece piece = { g_strndup (text, len), is_control };
-
-  g_array_append_val (renderer->prompt->pieces, piece);
-}
-
-/* Template text. Neighbours make one piece, so that no control token is cut in two. */
-static void
-append_control (Renderer *renderer, const char *text)
-{
-  GArray *pieces = renderer->prompt->pieces;
-  OxPromptPiece *last = pieces->len > 0 ? &g_array_index (pieces, OxPromptPiece, pieces->len - 1) : NULL;
-
-  if (last && last->is_control) {
-    char *joined = g_strconcat (last->text, text, NULL);
-
-    g_free (last->text);
-    last->text = joined;
-  } else {
-    append (renderer, TRUE, text, strlen (text));
-  }
-}
-
-static void
-append_text (Renderer *renderer, const char *text, gsize len)
-{
-  if (len > 0)
-    append (renderer, FALSE, text, len);
-}
-
-static gboolean
-is_last (const Renderer *renderer, guint index)
-{
-  return index + 1 == ox_chat_get_length (renderer->chat);
-}
-
-/* Whether the message stays open, for the answer to go on. */
-static gboolean
-stays_open (const Renderer *renderer, guint index)
-{
-  return renderer->continue_last && is_last (renderer, index) &&
-         ox_chat_get_role (renderer->chat, index) == OX_ROLE_ASSISTANT;
-}
-
-static gboolean
-wants_generation_prompt (const Renderer *renderer)
-{
-  return renderer->add_generation_prompt && !stays_open (renderer, ox_chat_get_length (renderer->chat) - 1);
-}
-
-/* ---- ChatML ---- */
-
-static const char *const role_names[] = {
-  [OX_ROLE_SYSTEM] = "system", [OX_ROLE_USER] = "user", [OX_ROLE_ASSISTANT] = "assistant"
-};
-
-static void
-begin_chatml (Renderer *renderer, OxRole role)
-{
-  g_autofree char *head = g_strconcat ("<|im_start|>", role_names[role], "\n", NULL);
-
-  append_control (renderer, head);
-}
-
-/* A line break in a template's string: the character, or its escape. */
-static gsize
-line_break (const char *text)
-{
-  return *text == '\n' ? 1 : g_str_has_prefix (text, "\\n") ? 2 : 0;
-}
-
-/* The system text that a ChatML template has for conversations without one: a whole system turn in one of its strings. */
-static char *
-default_system (const char *template)
-{
-  static const char head[] = "<|im_start|>system";
-
-  while (template && (template = strstr (template, head))) {
-    const char *text, *end;
-    gsize skip;
-
-    template += strlen (head);
-    skip = line_break (template);
-    text = template + skip;
-    end = skip > 0 ? strstr (text, "<|im_end|>") : NULL;
-    /* A quotation mark or brace: the string ended before, and something computed follows. */
-    if (end && end > text && strcspn (text, "'\"{}<") == (gsize) (end - text)) {
-      GString *plain = g_string_new_len (text, end - text);
-
-      g_string_replace (plain, "\\n", "\n", 0);
-      return g_string_free (plain, FALSE);
-    }
-  }
-  return NULL;
-}
-
-static gboolean
-render_chatml (Renderer *renderer, GError **error)
-{
-  const OxChat *chat = renderer->chat;
-
-  if (ox_chat_get_role (chat, 0) != OX_ROLE_SYSTEM && renderer->tokenizer) {
-    g_autofree char *system = default_system (ox_tokenizer_get_chat_template (renderer->tokenizer));
-
-    if (system) {
-      begin_chatml (renderer, OX_ROLE_SYSTEM);
-      append_text (renderer, system, strlen (system));
-      append_control (renderer, "<|im_end|>\n");
-    }
-  }
-  for (guint i = 0; i < ox_chat_get_length (chat); i++) {
-    const char *text = ox_chat_get_text (chat, i);
-
-    begin_chatml (renderer, ox_chat_get_role (chat, i));
-    append_text (renderer, text, strlen (text));
-    if (!stays_open (renderer, i))
-      append_control (renderer, "<|im_end|>\n");
-  }
-  if (wants_generation_prompt (renderer))
-    begin_chatml (renderer, OX_ROLE_ASSISTANT);
-  return TRUE;
-}
-
-/* ---- Qwen 3 ---- */
-
-/* Index of the last question: tool results come as messages of the user and do not count. */
-static guint
-last_query (const OxChat *chat)
-{
-  for (guint i = ox_chat_get_length (chat); i-- > 0;) {
-    const char *text = ox_chat_get_text (chat, i);
-
-    if (ox_chat_get_role (chat, i) == OX_ROLE_USER &&
-        !(g_str_has_prefix (text, "<tool_response>") && g_str_has_suffix (text, "</tool_response>")))
-      return i;
-  }
-  return ox_chat_get_length (chat) - 1;
-}
-
-static void
-strip_newlines (const char **text, gsize *len)
-{
-  while (*len > 0 && **text == '\n') {
-    (*text)++;
-    (*len)--;
-  }
-  while (*len > 0 && (*text)[*len - 1] == '\n')
-    (*len)--;
-}
-
-/* Reasoning of earlier turns is left out; that of the turn at work is kept in its block. */
-static void
-append_qwen3_answer (Renderer *renderer, guint index, gboolean is_current)
-{
-  static const char open[] = "<think>", close[] = "</think>";
-  const char *text = ox_chat_get_text (renderer->chat, index), *content = text, *reasoning = text, *mark;
-  gsize n_reasoning = 0;
-
-  mark = strstr (text, close);
-  if (mark) {
-    n_reasoning = (gsize) (mark - text);
-    while ((mark = g_strstr_len (reasoning, (gssize) n_reasoning, open))) {
-      n_reasoning -= (gsize) (mark - reasoning) + strlen (open);
-      reasoning = mark + strlen (open);
-    }
-    strip_newlines (&reasoning, &n_reasoning);
-    for (mark = strstr (text, close); mark; mark = strstr (content, close))
-      content = mark + strlen (close);
-    content += strspn (content, "\n");
-  }
-  if (is_current && (is_last (renderer, index) || n_reasoning > 0)) {
-    append_control (renderer, "<think>\n");
-    append_text (renderer, reasoning, n_reasoning);
-    append_control (renderer, "\n</think>\n\n");
-    content += strspn (content, "\n");
-  }
-  append_text (renderer, content, strlen (content));
-}
-
-static gboolean
-render_qwen3 (Renderer *renderer, GError **error)
-{
-  const OxChat *chat = renderer->chat;
-  guint query = last_query (chat);
-
-  for (guint i = 0; i < ox_chat_get_length (chat); i++) {
-    OxRole role = ox_chat_get_role (chat, i);
-    const char *text = ox_chat_get_text (chat, i);
-
-    begin_chatml (renderer, role);
-    if (role == OX_ROLE_ASSISTANT)
-      append_qwen3_answer (renderer, i, i > query);
-    else
-      append_text (renderer, text, strlen (text));
-    if (!stays_open (renderer, i))
-      append_control (renderer, "<|im_end|>\n");
-  }
-  if (wants_generation_prompt (renderer))
-    begin_chatml (renderer, OX_ROLE_ASSISTANT);
-  return TRUE;
-}
-
-/* ---- Gemma 3 ---- */
-
-/* White space as jinja's trim (Python's str.strip) has it: U+001C to U+001F too. */
-static gboolean
-is_python_space (gunichar c)
-{
-  return ox_unicode_is_space (c) || (c >= 0x1c && c <= 0x1f);
-}
-
-static void
-append_trimmed (Renderer *renderer, const char *text)
-{
-  const char *end = text + strlen (text);
-
-  while (text < end && is_python_space (ox_utf8_get (text)))
-    text = g_utf8_next_char (text);
-  while (end > text && is_python_space (ox_utf8_get (g_utf8_prev_char (end))))
-    end = g_utf8_prev_char (end);
-  append_text (renderer, text, (gsize) (end - text));
-}
-
-static gboolean
-render_gemma3 (Renderer *renderer, GError **error)
-{
-  static const char *const names[] = {
-    [OX_ROLE_SYSTEM] = "system", [OX_ROLE_USER] = "user", [OX_ROLE_ASSISTANT] = "model"
-  };
-  const OxChat *chat = renderer->chat;
-  guint first = ox_chat_get_role (chat, 0) == OX_ROLE_SYSTEM ? 1 : 0;
-  gint64 bos = renderer->tokenizer ? ox_tokenizer_get_bos (renderer->tokenizer) : -1;
-
-  append_control (renderer, bos >= 0 ? ox_tokenizer_get_token (renderer->tokenizer, (guint32) bos) : "<bos>");
-  for (guint i = first; i < ox_chat_get_length (chat); i++) {
-    OxRole role = ox_chat_get_role (chat, i);
-    g_autofree char *head = g_strconcat ("<start_of_turn>", names[role], "\n", NULL);
-
-    if ((role == OX_ROLE_USER) != ((i - first) % 2 == 0)) {
-      g_set_error (
-        error, OX_ERROR, OX_ERROR_INVALID,
-        "Messages of the user and of the assistant have to alternate in this model's chat format, beginning with the "
-        "user's: message %u is out of turn",
-        i + 1);
-      return FALSE;
-    }
-    append_control (renderer, head);
-    /* The format has no system turn: such text stands before the first message, untrimmed. */
-    if (i == first && first == 1) {
-      const char *system = ox_chat_get_text (chat, 0);
-
-      append_text (renderer, system, strlen (system));
-      append_control (renderer, "\n\n");
-    }
-    append_trimmed (renderer, ox_chat_get_text (chat, i));
-    if (!stays_open (renderer, i))
-      append_control (renderer, "<end_of_turn>\n");
-  }
-  if (wants_generation_prompt (renderer))
-    append_control (renderer, "<start_of_turn>model\n");
-  return TRUE;
-}
-
 /* ---- The table ---- */
 
 static const OxChatFormat formats[] = {
-  { "chatml", render_chatml, { "<|im_end|>", "<|endoftext|>" } },
-  { "qwen3", render_qwen3, { "<|im_end|>", "<|endoftext|>" } },
-  { "gemma3", render_gemma3, { "<end_of_turn>", "<eos>" } },
+  { "plain", ox_render_plain, OX_SYNTAX_PLAIN, 0, 0, { NULL } },
+  { "chatml", ox_render_chatml, OX_SYNTAX_PLAIN, 0, 0, { "<|im_end|>", "<|endoftext|>" } },
+  { "llama3", ox_render_llama3, OX_SYNTAX_PLAIN, 0, 0, { "<|eot_id|>", "<|end_of_text|>", "<|eom_id|>" } },
+  { "gemma3", ox_render_gemma3, OX_SYNTAX_PLAIN, 0, 0, { "<end_of_turn>", "<eos>" } },
+  { "gemma4-small",
+    ox_render_gemma4,
+    OX_SYNTAX_GEMMA4,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    OX_GEMMA4_SMALL,
+    { "<turn|>", "<eos>", "<|tool_response>" } },
+  { "gemma4-large",
+    ox_render_gemma4,
+    OX_SYNTAX_GEMMA4,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    OX_GEMMA4_LARGE,
+    { "<turn|>", "<eos>", "<|tool_response>" } },
+  { "qwen3",
+    ox_render_qwen3,
+    OX_SYNTAX_QWEN,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    0,
+    { "<|im_end|>", "<|endoftext|>" } },
+  { "qwen3.5-think",
+    ox_render_qwen35,
+    OX_SYNTAX_QWEN,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    OX_QWEN35_THINK,
+    { "<|im_end|>", "<|endoftext|>" } },
+  { "qwen3.5-nothink",
+    ox_render_qwen35,
+    OX_SYNTAX_QWEN,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    OX_QWEN35_NOTHINK,
+    { "<|im_end|>", "<|endoftext|>" } },
+  { "qwen3.6",
+    ox_render_qwen35,
+    OX_SYNTAX_QWEN,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    OX_QWEN36,
+    { "<|im_end|>", "<|endoftext|>" } },
+  { "qwen3.8",
+    ox_render_qwen35,
+    OX_SYNTAX_QWEN,
+    OX_CAPABILITY_THINK | OX_CAPABILITY_TOOLS,
+    OX_QWEN38,
+    { "<|im_end|>", "<|endoftext|>" } },
 };
 
 const OxChatFormat *
@@ -389,28 +147,14 @@ ox_chat_format_get_name (const OxChatFormat *format)
   return format->name;
 }
 
-const OxChatFormat *
-ox_chat_format_detect (OxTokenizer *tokenizer, const char *architecture)
+/* An answer that was begun without a word is begun anew. */
+static gboolean
+is_blank (const OxMessage *message)
 {
-  const char *template = ox_tokenizer_get_chat_template (tokenizer);
-
-  if (template) {
-    if (strstr (template, "<start_of_turn>"))
-      return ox_chat_format_find ("gemma3");
-    if (!strstr (template, "<|im_start|>"))
-      return NULL;
-    /* Qwen 3.5 and later write tool calls as <function=…> and think by other rules. */
-    if (strstr (template, "<function="))
-      return NULL;
-    return ox_chat_format_find (strstr (template, "</think>") ? "qwen3" : "chatml");
-  }
-  if (!tokenizer->is_instruct)
-    return NULL;
-  if (ox_tokenizer_find (tokenizer, "<|im_start|>") >= 0 && ox_tokenizer_find (tokenizer, "<|im_end|>") >= 0)
-    return ox_chat_format_find (g_strcmp0 (architecture, "qwen3") == 0 ? "qwen3" : "chatml");
-  if (ox_tokenizer_find (tokenizer, "<start_of_turn>") >= 0)
-    return ox_chat_format_find ("gemma3");
-  return NULL;
+  return message->role == OX_ROLE_ASSISTANT && !message->tool_calls && !message->tool_responses &&
+         message->text[strspn (message->text, " \n\r\t")] == '\0' &&
+         (message->content == OX_CONTENT_TEXT || message->content == OX_CONTENT_NONE) &&
+         (!message->reasoning || message->reasoning[0] == '\0');
 }
 
 OxPrompt *
@@ -422,11 +166,17 @@ ox_chat_format_render (const OxChatFormat *format,
                        GError **error)
 {
   g_autoptr (OxPrompt) prompt = prompt_new ();
-  Renderer renderer = { chat, tokenizer, add_generation_prompt, continue_last, prompt };
+  OxRenderer renderer = { format,        chat,  tokenizer, ox_chat_get_length (chat), add_generation_prompt,
+                          continue_last, prompt };
 
-  if (ox_chat_get_length (chat) == 0) {
+  if (renderer.n_messages == 0) {
     g_set_error_literal (error, OX_ERROR, OX_ERROR_INVALID, "The conversation is empty: there is nothing to answer");
     return NULL;
+  }
+  if (continue_last && renderer.n_messages > 1 && is_blank (ox_chat_get_message (chat, renderer.n_messages - 1))) {
+    renderer.n_messages--;
+    renderer.continue_last = FALSE;
+    renderer.add_generation_prompt = TRUE;
   }
   return format->render (&renderer, error) ? g_steal_pointer (&prompt) : NULL;
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "io/ox-config.h"
 #include "text/ox-tokenizer.h"
 
 /* A rendered prompt in pieces: control pieces are template text whose control tokens are parsed, the others are what people wrote
@@ -28,13 +29,19 @@ gboolean ox_prompt_encode (
 
 typedef struct _OxChatFormat OxChatFormat;
 
-/* By what the model is: its chat template's features, its control tokens, its family. NULL: a base model without a format. */
-const OxChatFormat *ox_chat_format_detect (OxTokenizer *tokenizer, const char *architecture);
-/* "chatml", "gemma3"; NULL when unknown. */
+/* By what the model is: its chat template's features, else its control tokens, family and size (@config, may be NULL). NULL: a base
+ * model without a format. @note (may be NULL): a sentence for the user when the model's own format is not known and another one
+ * stands in; free with g_free(). */
+const OxChatFormat *ox_chat_format_detect (OxTokenizer *tokenizer, const OxConfig *config, char **note);
+/* "plain", "chatml", "llama3", "gemma3", "gemma4-small", "gemma4-large", "qwen3", "qwen3.5-think", "qwen3.5-nothink", "qwen3.6",
+ * "qwen3.8"; NULL when unknown. */
 const OxChatFormat *ox_chat_format_find (const char *name);
+/* CHAT, and THINK and TOOLS where the format has marks for them and the model's template uses them. */
+OxCapabilities ox_chat_format_get_capabilities (const OxChatFormat *format, OxTokenizer *tokenizer);
 const char *ox_chat_format_get_name (const OxChatFormat *format);
 /* NULL with OX_ERROR_INVALID when the format refuses the conversation (roles that do not alternate, …) as the reference does. With
- * @add_generation_prompt the text ends where the answer starts; a last assistant message without it is left open to be continued. */
+ * @add_generation_prompt the text ends where the answer starts; with @continue_last a last message of the assistant is left open to
+ * be continued, within its thought when it has no text yet. */
 OxPrompt *ox_chat_format_render (const OxChatFormat *format,
                                  const OxChat *chat,
                                  OxTokenizer *tokenizer,

@@ -40,7 +40,7 @@ typedef struct {
   OxContentKind content;
   char *text;         /* the text, or all text parts joined; "" for none */
   GArray *parts;      /* OxPart; for OX_CONTENT_PARTS */
-  OxValue *other;     /* for OX_CONTENT_OTHER */
+  OxValue *other;     /* the content as JSON; for OX_CONTENT_PARTS and OX_CONTENT_OTHER */
   char *reasoning;    /* or NULL */
   GArray *tool_calls; /* OxToolCall, or NULL */
   char *tool_call_id; /* of a result, or NULL */
@@ -58,6 +58,8 @@ struct _OxChat {
   gboolean add_vision_id;       /* pictures are numbered, in formats that can */
 };
 
+/* An array of OxPart. */
+GArray *ox_parts_new (void);
 const OxMessage *ox_chat_get_message (const OxChat *chat, guint index);
 /* A copy without its messages: tools and settings. */
 OxChat *ox_chat_copy_settings (const OxChat *chat);

@@ -39,6 +39,15 @@ message_clear (gpointer data)
   ox_value_unref (message->tool_responses);
 }
 
+GArray *
+ox_parts_new (void)
+{
+  GArray *parts = g_array_new (FALSE, TRUE, sizeof (OxPart));
+
+  g_array_set_clear_func (parts, part_clear);
+  return parts;
+}
+
 static GArray *
 tool_calls_new (void)
 {
@@ -70,8 +79,7 @@ ox_chat_append_message (OxChat *chat, const OxMessage *message)
   };
 
   if (message->parts) {
-    copy.parts = g_array_new (FALSE, TRUE, sizeof (OxPart));
-    g_array_set_clear_func (copy.parts, part_clear);
+    copy.parts = ox_parts_new ();
     for (guint i = 0; i < message->parts->len; i++) {
       const OxPart *part = &g_array_index (message->parts, OxPart, i);
       OxPart one = { part->kind, g_strdup (part->type), g_strdup (part->text) };
