@@ -95,6 +95,12 @@ ox_lookahead_off (OxLookahead *self)
 }
 
 guint
+ox_lookahead_get_pending (const OxLookahead *self)
+{
+  return self->trying ? self->n_guesses - self->confirmed : 0;
+}
+
+guint
 ox_lookahead_get_drafted (const OxLookahead *self)
 {
   return self->drafted;

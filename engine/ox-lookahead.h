@@ -28,6 +28,8 @@ gboolean ox_lookahead_advance (
   OxLookahead *lookahead, guint32 id, guint most, const float **logits, GCancellable *cancellable, GError **error);
 /* Takes guesses back that the answer has not confirmed: from then on the session holds what was told here and nothing else. */
 gboolean ox_lookahead_settle (OxLookahead *lookahead, GError **error);
+/* Guesses that the session holds and the answer has not confirmed. */
+guint ox_lookahead_get_pending (const OxLookahead *lookahead);
 /* Tokens guessed, and guesses that came true, since ox_lookahead_begin(). */
 guint ox_lookahead_get_drafted (const OxLookahead *lookahead);
 guint ox_lookahead_get_accepted (const OxLookahead *lookahead);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-session-answer.h"
+#include "ox-lookahead.h"
 
 #include <string.h>
 
@@ -228,9 +229,9 @@ prefill (OxAnswer *answer, const GArray *ids, GError **error)
 
 /* ---- Writing ---- */
 
-/* Whether the answer is at one of its bounds, which event.reason then tells. */
+/* Whether the answer is at one of its bounds, which event.reason then tells. @pending: tokens of the session that were only guessed. */
 static gboolean
-is_at_end (OxAnswer *answer)
+is_at_end (OxAnswer *answer, guint pending)
 {
   const OxStatistics *statistics = &answer->event.statistics;
   guint max_tokens = answer->sampling->max_tokens;
@@ -239,27 +240,44 @@ is_at_end (OxAnswer *answer)
     answer->event.reason = OX_END_STOP;
   else if (max_tokens > 0 && statistics->answer_tokens >= max_tokens)
     answer->event.reason = OX_END_LENGTH;
-  else if (answer->session->tokens->len >= statistics->context_length)
+  else if (answer->session->tokens->len - pending >= statistics->context_length)
     answer->event.reason = OX_END_CONTEXT;
   else
     return FALSE;
   return TRUE;
 }
 
+/* The logits of the token after @id, which the answer goes on with. */
 static gboolean
-write_tokens (OxAnswer *answer, OxDetokenizer *detokenizer, OxOutputParser *parser, GError **error)
+go_on (OxAnswer *answer, OxLookahead *lookahead, guint32 id, const float **logits, GError **error)
+{
+  OxSession *session = answer->session;
+  guint max_tokens = answer->sampling->max_tokens;
+  guint most = max_tokens > 0 ? max_tokens - answer->event.statistics.answer_tokens : G_MAXUINT;
+
+  if (lookahead != NULL)
+    return ox_lookahead_advance (lookahead, id, most, logits, answer->cancellable, error);
+  *logits = session->logits;
+  return ox_session_eval (session, &id, 1, OX_LOGITS_LAST, session->logits, answer->cancellable, error);
+}
+
+static gboolean
+write_tokens (
+  OxAnswer *answer, OxLookahead *lookahead, OxDetokenizer *detokenizer, OxOutputParser *parser, GError **error)
 {
   OxSession *session = answer->session;
   OxStatistics *statistics = &answer->event.statistics;
   g_autoptr (GString) text = g_string_new (NULL);
+  guint drafted = statistics->drafted_tokens, accepted = statistics->accepted_tokens;
   double before = statistics->decode_seconds;
+  const float *logits = session->logits;
   gint64 start = ox_clock_now ();
 
   for (;;) {
     guint32 id;
 
     if (g_cancellable_set_error_if_cancelled (answer->cancellable, error) ||
-        !ox_sampler_sample (answer->sampler, session->logits, &id, error))
+        !ox_sampler_sample (answer->sampler, logits, &id, error))
       return FALSE;
     if (is_stop_id (session->model, id)) {
       answer->event.reason = OX_END_STOP;
@@ -270,11 +288,15 @@ write_tokens (OxAnswer *answer, OxDetokenizer *detokenizer, OxOutputParser *pars
     statistics->decode_seconds = before + seconds_since (start);
     ox_detokenizer_push (detokenizer, id, text);
     push_text (parser, text);
-    if (is_at_end (answer))
+    if (is_at_end (answer, lookahead != NULL ? ox_lookahead_get_pending (lookahead) : 0))
       return TRUE;
-    if (!ox_session_eval (session, &id, 1, OX_LOGITS_LAST, session->logits, answer->cancellable, error))
+    if (!go_on (answer, lookahead, id, &logits, error))
       return FALSE;
     statistics->decode_seconds = before + seconds_since (start);
+    if (lookahead != NULL) {
+      statistics->drafted_tokens = drafted + ox_lookahead_get_drafted (lookahead);
+      statistics->accepted_tokens = accepted + ox_lookahead_get_accepted (lookahead);
+    }
   }
 }
 
@@ -291,15 +313,21 @@ ox_answer_run_round (OxAnswer *answer,
   g_autoptr (OxDetokenizer) detokenizer =
     ox_detokenizer_new (tokenizer, format != NULL && ox_output_parser_wants_control (format));
   g_autoptr (GString) rest = g_string_new (NULL);
+  const GArray *stop_ids = answer->session->model->stop_ids;
+  OxLookahead *lookahead;
   gboolean ok;
 
   g_string_truncate (answer->text, 0);
   g_string_truncate (answer->reasoning, 0);
   g_array_set_size (answer->calls, 0);
   ox_stop_strings_reset (answer->stop);
-  if (!prefill (answer, ids, error))
+  if (!ox_session_get_lookahead (answer->session, &lookahead, error) || !prefill (answer, ids, error))
     return FALSE;
-  ok = write_tokens (answer, detokenizer, parser, error);
+  if (lookahead != NULL)
+    ox_lookahead_begin (lookahead, (const guint32 *) (gconstpointer) stop_ids->data, stop_ids->len);
+  ok = write_tokens (answer, lookahead, detokenizer, parser, error);
+  if (lookahead != NULL)
+    ok = ox_lookahead_settle (lookahead, ok ? error : NULL) && ok;
 
   /* Stopped or failed: what was decoded so far still counts, half a character too. */
   ox_detokenizer_finish (detokenizer, rest);

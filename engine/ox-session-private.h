@@ -21,8 +21,9 @@ struct _OxSession {
   guint ring_low; /* the first position that sliding rings hold for sure */
 
   /* Speculation */
-  OxDraftState *draft; /* or NULL */
-  guint tried;         /* tokens at the end that ox_session_keep() is to decide about */
+  struct _OxLookahead *lookahead; /* or NULL */
+  OxDraftState *draft;            /* or NULL */
+  guint tried;                    /* tokens at the end that ox_session_keep() is to decide about */
   OxSpeculation speculation;
 
   /* Answering */
@@ -76,6 +77,9 @@ OxState *ox_session_get_state (OxSession *session);
 /* The drafter's state follows the session's from now on: it sees what is run, and forgets when the session is cut back. The session
  * takes it. */
 void ox_session_take_draft_state (OxSession *session, OxDraftState *draft);
+/* What guesses ahead in this session; NULL when speculation is off. To be asked for before the prompt is read: a drafter follows from
+ * there. */
+gboolean ox_session_get_lookahead (OxSession *session, struct _OxLookahead **lookahead, GError **error);
 /* As ox_session_eval() with OX_LOGITS_ALL, for at most OX_LOGIT_ROWS tokens that may be taken back: ox_session_keep() has to follow
  * before anything else is run. */
 gboolean ox_session_try (

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "ox-session-private.h"
+#include "ox-lookahead.h"
 
 OxSession *
 ox_session_new_full (OxModel *model, guint chunk, OxTraceFunc trace, gpointer trace_data, GError **error)
@@ -41,6 +41,7 @@ ox_session_free (OxSession *session)
 {
   if (session == NULL)
     return;
+  g_clear_pointer (&session->lookahead, ox_lookahead_free);
   if (session->draft != NULL)
     session->draft->drafter->drafter_class->state_free (session->draft);
   if (session->toolbox != NULL)
@@ -316,6 +317,28 @@ ox_session_take_draft_state (OxSession *session, OxDraftState *draft)
 {
   session->draft = draft;
   session->state->options.keep_hidden = TRUE;
+}
+
+gboolean
+ox_session_get_lookahead (OxSession *session, OxLookahead **lookahead, GError **error)
+{
+  OxDrafter *drafter = session->model->drafter;
+
+  *lookahead = NULL;
+  if (session->speculation == OX_SPECULATION_OFF)
+    return TRUE;
+  if (session->lookahead == NULL) {
+    if (drafter != NULL && session->draft == NULL) {
+      OxDraftState *draft = drafter->drafter_class->state_new (drafter, session->state, error);
+
+      if (draft == NULL)
+        return FALSE;
+      ox_session_take_draft_state (session, draft);
+    }
+    session->lookahead = ox_lookahead_new (session, session->draft);
+  }
+  *lookahead = session->lookahead;
+  return TRUE;
 }
 
 gboolean
