@@ -41,9 +41,9 @@ read_head_dim (const OxKeys *keys, gboolean sliding, guint default_dim, guint *h
       !ox_keys_read_uint (keys, rope_name, 1, OX_CONFIG_MAX_HEAD_DIM, *head_dim, &rotated, error))
     return FALSE;
   if (values != *head_dim)
-    return ox_keys_unsupported (error, keys, value_name, "keys and values have different sizes");
+    return ox_keys_differ (error, keys, value_name, key_name);
   if (rotated != *head_dim)
-    return ox_keys_unsupported (error, keys, rope_name, "only a part of each head is rotated");
+    return ox_keys_differ (error, keys, rope_name, key_name);
   return TRUE;
 }
 
@@ -63,7 +63,8 @@ read_kv_heads (const OxKeys *keys, OxConfig *config, GError **error)
     if (*of_kind == 0)
       *of_kind = kv_heads[i];
     if (*of_kind != kv_heads[i])
-      return ox_keys_unsupported (error, keys, name, "it differs between layers of one kind");
+      return ox_keys_unsupported (error, keys, name,
+                                  "it differs between layers of one kind by “gemma4.attention.sliding_window_pattern”");
   }
   /* All layers are of one kind. */
   if (config->num_key_value_heads == 0)
@@ -78,20 +79,30 @@ static gboolean
 read_widths (const OxKeys *keys, OxConfig *config, GError **error)
 {
   static const char name[] = "feed_forward_length";
+  static const char shared_name[] = "attention.shared_kv_layers";
   guint n = config->num_hidden_layers;
   g_autofree guint *widths = g_new0 (guint, n);
-  guint first_shared;
+  guint shared;
 
-  if (!ox_keys_read_count (keys, "attention.shared_kv_layers", n - 1, 0, &config->num_kv_shared_layers, error) ||
+  if (!ox_keys_read_count (keys, shared_name, OX_CONFIG_MAX_LAYERS, 0, &shared, error) ||
       !ox_keys_read_layers (keys, name, 1, OX_CONFIG_MAX_WIDTH, 0, widths, n, error))
     return FALSE;
-  first_shared = n - config->num_kv_shared_layers;
+  if (shared >= n) {
+    g_autofree char *expected = g_strdup_printf ("less than “%s.block_count” (%u)", keys->architecture, n);
+
+    return ox_keys_damaged (error, keys, shared_name, shared, expected);
+  }
+  config->num_kv_shared_layers = shared;
   config->intermediate_size = widths[0];
-  config->use_double_wide_mlp = first_shared < n && widths[n - 1] == 2 * widths[0];
+  config->use_double_wide_mlp = shared > 0 && widths[n - 1] == 2 * widths[0];
   for (guint i = 0; i < n; i++)
-    if (widths[i] != ox_config_intermediate_size (config, i))
-      return ox_keys_unsupported (error, keys, name,
-                                  "it differs in another way than by layers that share keys and values");
+    if (widths[i] != ox_config_intermediate_size (config, i)) {
+      g_autofree char *what = g_strdup_printf ("its %u for layer %u is not twice the first for the last %u layers only "
+                                               "(“%s.%s”)",
+                                               widths[i], i, shared, keys->architecture, shared_name);
+
+      return ox_keys_unsupported (error, keys, name, what);
+    }
   return TRUE;
 }
 

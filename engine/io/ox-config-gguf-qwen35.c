@@ -78,18 +78,27 @@ static gboolean
 read_heads (const OxKeys *keys, OxConfig *config, GError **error)
 {
   guint values, rotated;
+  double partial;
 
   if (!ox_keys_read_uint (keys, "attention.key_length", 1, OX_CONFIG_MAX_HEAD_DIM, 256, &config->head_dim, error) ||
       !ox_keys_read_uint (keys, "attention.value_length", 1, OX_CONFIG_MAX_HEAD_DIM, config->head_dim, &values,
                           error) ||
-      !ox_keys_read_uint (keys, "rope.dimension_count", 1, config->head_dim, MAX (config->head_dim / 4, 1), &rotated,
-                          error))
+      !ox_keys_read_uint (keys, "rope.dimension_count", 1, OX_CONFIG_MAX_HEAD_DIM, MAX (config->head_dim / 4, 1),
+                          &rotated, error))
     return FALSE;
   if (values != config->head_dim)
-    return ox_keys_unsupported (error, keys, "attention.value_length", "keys and values have different sizes");
-  config->rope = (OxRopeConfig) { .type = OX_ROPE_DEFAULT,
-                                  .factor = 1,
-                                  .partial_rotary_factor = (double) rotated / config->head_dim };
+    return ox_keys_differ (error, keys, "attention.value_length", "attention.key_length");
+  if (rotated > config->head_dim) {
+    g_autofree char *expected =
+      g_strdup_printf ("at most “%s.attention.key_length” (%u)", keys->architecture, config->head_dim);
+
+    return ox_keys_damaged (error, keys, "rope.dimension_count", rotated, expected);
+  }
+  partial = (double) rotated / config->head_dim;
+  /* Whoever multiplies and cuts off shall find the file's number again. */
+  if ((guint) (config->head_dim * partial) < rotated)
+    partial = nextafter (partial, 1);
+  config->rope = (OxRopeConfig) { .type = OX_ROPE_DEFAULT, .factor = 1, .partial_rotary_factor = partial };
   if (!ox_keys_check_unscaled (keys, error) ||
       !ox_keys_read_positive (keys, "rope.freq_base", 1e12, 1e7, &config->rope.theta, error))
     return FALSE;
@@ -108,8 +117,14 @@ ox_config_read_gguf_qwen35 (const OxKeys *keys, OxConfig *config, GError **error
     return FALSE;
   if (experts > 0)
     return ox_keys_unsupported (error, keys, "expert_count", "the model is a mixture of experts");
-  if (!ox_keys_read_count (keys, "nextn_predict_layers", n_blocks - 1, 0, &config->mtp_num_hidden_layers, error))
+  if (!ox_keys_read_count (keys, "nextn_predict_layers", OX_CONFIG_MAX_LAYERS, 0, &config->mtp_num_hidden_layers,
+                           error))
     return FALSE;
+  if (config->mtp_num_hidden_layers >= n_blocks) {
+    g_autofree char *expected = g_strdup_printf ("less than “%s.block_count” (%u)", keys->architecture, n_blocks);
+
+    return ox_keys_damaged (error, keys, "nextn_predict_layers", config->mtp_num_hidden_layers, expected);
+  }
   config->num_hidden_layers = n_blocks - config->mtp_num_hidden_layers;
   return ox_keys_read_uint (keys, "feed_forward_length", 1, OX_CONFIG_MAX_WIDTH, 0, &config->intermediate_size,
                             error) &&

@@ -24,6 +24,9 @@ static const Kind kinds[] = {
 };
 
 static const OxConfigNames names = {
+  .vocab = "vocab_size",
+  .n_layers = "block_count",
+  .layers = "attention.sliding_window_pattern",
   .heads = "attention.head_count",
   .kv_heads = "attention.head_count_kv",
   .head_dim = "attention.key_length",
@@ -56,9 +59,9 @@ check_variants (const OxKeys *keys, const OxConfig *config, GError **error)
   if (experts > 0 && experts < G_MAXUINT)
     return ox_keys_unsupported (error, keys, "expert_count", "the model is a mixture of experts");
   if (rope_dims != config->head_dim)
-    return ox_keys_unsupported (error, keys, "rope.dimension_count", "only a part of each head is rotated");
+    return ox_keys_differ (error, keys, "rope.dimension_count", "attention.key_length");
   if (value_dims != config->head_dim)
-    return ox_keys_unsupported (error, keys, "attention.value_length", "keys and values have different sizes");
+    return ox_keys_differ (error, keys, "attention.value_length", "attention.key_length");
   for (guint i = 0; i < G_N_ELEMENTS (caps); i++) {
     g_autofree char *key = ox_keys_full (keys, caps[i]);
     double cap;

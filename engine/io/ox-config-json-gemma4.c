@@ -95,7 +95,7 @@ read_per_layer (const OxFields *text, yyjson_val *object, OxConfig *config, GErr
 {
   g_autofree char *prefix = g_strconcat (text->prefix, "per_layer_config.", NULL);
   OxFields all = { text->file, prefix, object };
-  gboolean first = TRUE;
+  guint first_full = G_MAXUINT;
 
   if (!yyjson_is_obj (object))
     return ox_fields_damaged (error, text, "per_layer_config", object, "an object");
@@ -108,17 +108,20 @@ read_per_layer (const OxFields *text, yyjson_val *object, OxConfig *config, GErr
 
     if (!read_override (&all, name, val, &head_dim, &kv_heads, error))
       return FALSE;
-    if (full && first) {
+    if (full && first_full == G_MAXUINT) {
       config->global_head_dim = head_dim;
       config->num_global_key_value_heads = kv_heads;
-      first = FALSE;
+      first_full = i;
     }
     if (head_dim != (full ? config->global_head_dim : config->head_dim) ||
         kv_heads != (full ? config->num_global_key_value_heads : config->num_key_value_heads)) {
+      g_autofree char *other =
+        full ? g_strdup_printf ("“%s%u”", prefix, first_full) : g_strdup ("the others of its kind");
+
       g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
-                   "%s: “%s%u” has %u heads of %u for keys, which differs from other layers of its kind; this version "
-                   "cannot run that",
-                   text->file, prefix, i, kv_heads, head_dim);
+                   "%s: “%s%u” has a “num_key_value_heads” of %u and a “head_dim” of %u, which differs from %s (by "
+                   "“layer_types” and “num_hidden_layers”); this version cannot run that",
+                   text->file, prefix, i, kv_heads, head_dim, other);
       return FALSE;
     }
   }
@@ -141,6 +144,19 @@ read_global_heads (const OxFields *text, OxConfig *config, GError **error)
     return FALSE;
   config->num_global_key_value_heads = config->attention_k_eq_v ? kv_heads : config->num_key_value_heads;
   return TRUE;
+}
+
+/* The network rotates whole heads, or a part as the proportional type has it. */
+static gboolean
+check_part (const OxFields *ropes, const char *kind, const OxRopeConfig *rope, GError **error)
+{
+  if (rope->type == OX_ROPE_PROPORTIONAL || rope->partial_rotary_factor == 1)
+    return TRUE;
+  g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+               "%s: “%s%s.partial_rotary_factor” is %g, which this version can run only where “rope_type” is "
+               "“proportional”",
+               ropes->file, ropes->prefix, kind, rope->partial_rotary_factor);
+  return FALSE;
 }
 
 static gboolean
@@ -169,7 +185,10 @@ read_ropes (const OxFields *text, OxConfig *config, GError **error)
     return ox_fields_damaged (error, &inner, "full_attention", NULL, "an object");
   return ox_fields_read_rope (&inner, full_val, "full_attention", full_val ? &bare_full : &full, ROPES, &config->rope,
                               error) &&
-         ox_fields_read_rope (&inner, sliding_val, "sliding_attention", &sliding, ROPES, &config->rope_sliding, error);
+         ox_fields_read_rope (&inner, sliding_val, "sliding_attention", &sliding, ROPES, &config->rope_sliding,
+                              error) &&
+         check_part (&inner, "full_attention", &config->rope, error) &&
+         check_part (&inner, "sliding_attention", &config->rope_sliding, error);
 }
 
 /* Shared layers and what else only some sizes have. */
@@ -178,7 +197,7 @@ read_options (const OxFields *text, gboolean has_ple, OxConfig *config, GError *
 {
   gboolean moe;
 
-  if (!ox_fields_read_count (text, "num_kv_shared_layers", config->num_hidden_layers, 0, &config->num_kv_shared_layers,
+  if (!ox_fields_read_count (text, "num_kv_shared_layers", OX_CONFIG_MAX_LAYERS, 0, &config->num_kv_shared_layers,
                              error) ||
       !ox_fields_read_bool (text, "use_double_wide_mlp", FALSE, &config->use_double_wide_mlp, error) ||
       !ox_fields_read_bool (text, "enable_moe_block", FALSE, &moe, error) ||

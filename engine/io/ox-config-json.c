@@ -41,6 +41,9 @@ static const Kind kinds[] = {
 #define ROPES (OX_ROPE_BIT (OX_ROPE_DEFAULT) | OX_ROPE_BIT (OX_ROPE_LINEAR) | OX_ROPE_BIT (OX_ROPE_LLAMA3))
 
 static const OxConfigNames names = {
+  .vocab = "vocab_size",
+  .n_layers = "num_hidden_layers",
+  .layers = "layer_types",
   .heads = "num_attention_heads",
   .kv_heads = "num_key_value_heads",
   .head_dim = "head_dim",

@@ -43,6 +43,14 @@ ox_keys_unsupported (GError **error, const OxKeys *keys, const char *name, const
   return FALSE;
 }
 
+gboolean
+ox_keys_differ (GError **error, const OxKeys *keys, const char *name, const char *other)
+{
+  g_autofree char *what = g_strdup_printf ("it differs from “%s.%s”", keys->architecture, other);
+
+  return ox_keys_unsupported (error, keys, name, what);
+}
+
 static gboolean
 missing (GError **error, const OxKeys *keys, const char *name)
 {
@@ -122,8 +130,9 @@ ox_keys_read_layers (const OxKeys *keys,
   }
   list = g_new (gint64, n);
   if (len != n || !ox_gguf_get_array_int (keys->gguf, key, list, n)) {
-    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: metadata key “%s” is not a number or a list of %u integers",
-                 keys->file, key, n);
+    g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
+                 "%s: metadata key “%s” is not a number or a list of %u integers, one for each of “%s.block_count”",
+                 keys->file, key, n, keys->architecture);
     return FALSE;
   }
   for (guint i = 0; i < n; i++) {
@@ -152,8 +161,9 @@ ox_keys_read_flags (const OxKeys *keys, const char *name, gboolean *flags, guint
       return TRUE;
     }
   }
-  g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: metadata key “%s” is not a list of %u booleans", keys->file, key,
-               n);
+  g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
+               "%s: metadata key “%s” is not a list of %u booleans, one for each of “%s.block_count”", keys->file, key,
+               n, keys->architecture);
   return FALSE;
 }
 

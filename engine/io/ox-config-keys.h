@@ -20,6 +20,8 @@ gboolean ox_keys_has (const OxKeys *keys, const char *name);
 /* Set an error and return FALSE. @expected: "a string" */
 gboolean ox_keys_damaged (GError **error, const OxKeys *keys, const char *name, guint64 found, const char *expected);
 gboolean ox_keys_unsupported (GError **error, const OxKeys *keys, const char *name, const char *what);
+/* As the last, because it is not what the key @other is. */
+gboolean ox_keys_differ (GError **error, const OxKeys *keys, const char *name, const char *other);
 
 /* From @min to @max. @default_value 0: the key is required. */
 gboolean ox_keys_read_uint (

@@ -35,10 +35,12 @@ void ox_config_set_unknown_kind (GError **error, const char *file_name, const ch
 /* What a kind of file calls the fields, without what stands before them all ("text_config.", "gemma4."). */
 typedef struct {
   const char *prefix;
+  const char *vocab;
+  const char *n_layers, *layers; /* their number and their kinds */
   const char *heads, *kv_heads, *head_dim;
   const char *global_kv_heads, *global_head_dim;
   const char *rotated, *rotated_sliding; /* what tells how much of a head is rotated */
-  const char *shared_layers, *double_wide;
+  const char *shared_layers;
   const char *experts, *top_k_experts, *expert_width;
   const char *ple_size, *ple_vocab;
   const char *linear_key_heads, *linear_value_heads, *linear_key_dim, *linear_value_dim;

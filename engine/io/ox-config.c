@@ -91,8 +91,8 @@ ox_config_check_id (const OxConfig *config, guint64 id, const char *file_name, c
   if (id < config->vocab_size)
     return TRUE;
   g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
-               "%s: “%s” is %" G_GUINT64_FORMAT ", a token id below the vocabulary's size of %u was expected",
-               file_name, field, id, config->vocab_size);
+               "%s: “%s” is %" G_GUINT64_FORMAT ", a token id below the vocabulary's size of %u%s was expected",
+               file_name, field, id, config->vocab_size, config->from_gguf ? "" : " (“vocab_size”)");
   return FALSE;
 }
 

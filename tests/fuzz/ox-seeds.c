@@ -29,6 +29,32 @@ static const char qwen_json[] = "{\"model_type\":\"qwen2\",\"hidden_size\":896,\
                                 "window\":64,\"use_sliding_window\":true,"
                                 "\"vocab_size\":1000,\"_name_or_path\":\"a/b\"}";
 
+static const char gemma4_json[] =
+  "{\"model_type\":\"gemma4\",\"boi_token_id\":9,\"eos_token_id\":[1,106],\"text_config\":{\"model_type\":\"gemma4_"
+  "text\","
+  "\"attention_k_eq_v\":true,\"bos_token_id\":2,\"enable_moe_block\":true,\"final_logit_softcapping\":30.0,"
+  "\"global_head_dim\":32,\"head_dim\":16,\"hidden_size\":64,\"hidden_size_per_layer_input\":32,"
+  "\"intermediate_size\":64,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\","
+  "\"full_attention\"],\"max_position_embeddings\":131072,\"moe_intermediate_size\":32,\"num_attention_heads\":4,"
+  "\"num_experts\":8,\"num_global_key_value_heads\":1,\"num_hidden_layers\":4,\"num_key_value_heads\":2,"
+  "\"num_kv_shared_layers\":2,\"rope_parameters\":{\"full_attention\":{\"partial_rotary_factor\":0.25,\"rope_theta\":"
+  "1e6,\"rope_type\":\"proportional\"},\"sliding_attention\":{\"rope_theta\":1e4,\"rope_type\":\"default\"}},"
+  "\"sliding_window\":12,\"top_k_experts\":2,\"use_bidirectional_attention\":\"vision\",\"use_double_wide_mlp\":true,"
+  "\"vocab_size\":320,\"vocab_size_per_layer_input\":320}}";
+static const char assistant_json[] =
+  "{\"model_type\":\"gemma4_assistant\",\"backbone_hidden_size\":64,\"centroid_intermediate_top_k\":8,"
+  "\"num_centroids\":32,\"use_ordered_embeddings\":true,\"text_config\":{\"head_dim\":16,\"hidden_size\":64,"
+  "\"hidden_size_per_layer_input\":0,\"intermediate_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":4,"
+  "\"num_key_value_heads\":1,\"num_kv_shared_layers\":4,\"per_layer_config\":{\"3\":{\"head_dim\":32}},"
+  "\"vocab_size\":384}}";
+static const char qwen35_json[] =
+  "{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"attn_output_gate\":true,"
+  "\"eos_token_id\":248044,\"full_attention_interval\":4,\"head_dim\":32,\"hidden_act\":\"silu\",\"hidden_size\":64,"
+  "\"intermediate_size\":96,\"linear_conv_kernel_dim\":4,\"linear_key_head_dim\":32,\"linear_num_key_heads\":2,"
+  "\"linear_num_value_heads\":4,\"linear_value_head_dim\":32,\"mtp_num_hidden_layers\":1,\"num_attention_heads\":6,"
+  "\"num_hidden_layers\":8,\"num_key_value_heads\":2,\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":"
+  "1e7,\"partial_rotary_factor\":0.25,\"mrope_section\":[2,1,1]},\"vocab_size\":320}}";
+
 static const char tensors_header[] =
   "{\"__metadata__\":{\"format\":\"pt\"},\"model.a\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[4,16]},"
   "\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},\"c\":{\"dtype\":\"I64\",\"shape\":[1,0],\"data_"
@@ -57,6 +83,8 @@ ox_fuzz_format_new (guint index)
     g_ptr_array_add (format->seeds, ox_build_llama_gguf ("tokenizer.ggml.scores", scores, G_N_ELEMENTS (scores)));
     g_ptr_array_add (format->seeds, ox_build_llama_gguf ("split.count", split, G_N_ELEMENTS (split)));
     g_ptr_array_add (format->seeds, ox_build_gemma3_gguf (8, NULL, NULL, 0));
+    g_ptr_array_add (format->seeds, ox_build_gemma4_gguf (NULL, NULL, 0));
+    g_ptr_array_add (format->seeds, ox_build_qwen35_gguf (NULL, NULL, 0));
     break;
   case 1:
     format->name = "safetensors";
@@ -71,6 +99,9 @@ ox_fuzz_format_new (guint index)
     add_text (format, llama_json);
     add_text (format, gemma_json);
     add_text (format, qwen_json);
+    add_text (format, gemma4_json);
+    add_text (format, assistant_json);
+    add_text (format, qwen35_json);
     break;
   default:
     g_ptr_array_unref (format->seeds);
