@@ -26,24 +26,52 @@ ox_model_plan_free (OxModelPlan *plan)
   g_free (plan);
 }
 
-OxPrecision
-ox_model_kernel_precision (const OxModelOptions *options)
+static OxPrecision
+kernel_precision (const OxModelOptions *options)
 {
   return options != NULL && options->precision == OX_MODEL_PRECISION_EXACT ? OX_PRECISION_EXACT : OX_PRECISION_FAST;
 }
 
-void
-ox_model_state_options (const OxConfig *config, const OxModelOptions *options, OxStateOptions *state_options)
+/* Whether every layer's keys and values can be kept in blocks of 32. */
+static gboolean
+heads_suit_blocks (const OxConfig *config)
+{
+  for (guint i = 0; i < config->num_hidden_layers; i++)
+    if (ox_config_head_dim (config, i) % 32 != 0)
+      return FALSE;
+  return TRUE;
+}
+
+static OxType
+kv_type (const OxConfig *config, const OxModelOptions *options)
+{
+  switch (options != NULL ? options->kv : OX_MODEL_KV_AUTO) {
+  case OX_MODEL_KV_F32:
+    return OX_TYPE_F32;
+  case OX_MODEL_KV_F16:
+    return OX_TYPE_F16;
+  case OX_MODEL_KV_BF16:
+    return OX_TYPE_BF16;
+  case OX_MODEL_KV_Q8:
+    return heads_suit_blocks (config) ? OX_TYPE_Q8_0 : OX_TYPE_F16;
+  case OX_MODEL_KV_AUTO:
+  default:
+    return kernel_precision (options) == OX_PRECISION_EXACT ? OX_TYPE_F32 : OX_TYPE_F16;
+  }
+}
+
+static OxStateOptions
+state_options (const OxConfig *config, const OxModelOptions *options)
 {
   guint context_length = MIN (config->max_position_embeddings, DEFAULT_CONTEXT_LENGTH);
 
   if (options != NULL && options->context_length > 0)
     context_length = MIN (options->context_length, config->max_position_embeddings);
-  *state_options = (OxStateOptions) {
+  return (OxStateOptions) {
     .context_length = context_length,
     .chunk = MIN (CHUNK, context_length),
     .slack = SLACK,
-    .kv_type = OX_TYPE_F32,
+    .kv_type = kv_type (config, options),
   };
 }
 
@@ -67,17 +95,14 @@ file_type_name (guint64 file_type)
   return NULL;
 }
 
-static char *
-format_name (OxWeights *weights)
+/* The type that most of the bytes have. */
+static guint32
+main_type (OxWeights *weights)
 {
   g_autoptr (GHashTable) bytes_by_type = g_hash_table_new_full (NULL, NULL, NULL, g_free);
-  OxGguf *gguf = ox_weights_get_gguf (weights);
-  const OxTypeInfo *info;
-  guint64 file_type, best_bytes = 0;
+  guint64 best_bytes = 0;
   guint32 best = OX_TYPE_F32;
 
-  if (gguf != NULL && ox_gguf_get_uint (gguf, "general.file_type", &file_type) && file_type_name (file_type) != NULL)
-    return g_strdup (file_type_name (file_type));
   for (guint i = 0; i < ox_weights_get_n_tensors (weights); i++) {
     const OxTensorInfo *tensor = ox_weights_get_tensor (weights, i);
     guint64 *bytes = g_hash_table_lookup (bytes_by_type, GUINT_TO_POINTER (tensor->type));
@@ -92,8 +117,32 @@ format_name (OxWeights *weights)
       best = tensor->type;
     }
   }
-  info = ox_type_info (best);
-  return g_strdup (info != NULL ? info->name : "mixed");
+  return best;
+}
+
+/* "BF16", "Q4_K_M", "BF16 as Q8" */
+static char *
+format_name (OxWeights *weights, OxQuantize quantize)
+{
+  OxGguf *gguf = ox_weights_get_gguf (weights);
+  const OxTypeInfo *info = ox_type_info (main_type (weights));
+  const char *name = info != NULL ? info->name : "mixed";
+  guint64 file_type;
+
+  if (gguf != NULL && ox_gguf_get_uint (gguf, "general.file_type", &file_type) && file_type_name (file_type) != NULL)
+    name = file_type_name (file_type);
+  if (quantize == OX_QUANTIZE_NONE)
+    return g_strdup (name);
+  return g_strdup_printf ("%s as %s", name, quantize == OX_QUANTIZE_Q8 ? "Q8" : "Q4");
+}
+
+/* Files that are quantised stay as they are, even where some of their tensors are floats. */
+static gboolean
+may_quantize (OxWeights *weights)
+{
+  guint32 type = main_type (weights);
+
+  return type == OX_TYPE_F32 || type == OX_TYPE_F16 || type == OX_TYPE_BF16;
 }
 
 /* Whether the @len characters at @word name a weight format: "Q4_K_M", "f16", "IQ4_XS". */
@@ -160,16 +209,36 @@ name_from_path (const char *path)
   return g_string_free (name, FALSE);
 }
 
-OxModelPlan *
-ox_model_plan_weights (
-  const char *path, OxWeights *weights, const OxConfig *config, const OxModelOptions *options, GError **error)
+/* Rows of activations that are rounded for integer kernels, for the widest layer: int8, a scale and two sums for 32. */
+static guint64
+activation_scratch (const OxConfig *config, const OxStateOptions *state)
 {
-  g_autoptr (OxModelPlan) plan = g_new0 (OxModelPlan, 1);
-  guint64 memory_total;
+  guint64 widest = config->hidden_size;
+
+  for (guint i = 0; i < config->num_hidden_layers; i++) {
+    widest = MAX (widest, ox_config_intermediate_size (config, i));
+    widest = MAX (widest, (guint64) config->num_attention_heads * ox_config_head_dim (config, i));
+  }
+  return ox_activation_row_bytes (OX_ACTIVATION_Q8, widest) * state->chunk;
+}
+
+static OxFit
+judge (guint64 needed, guint64 available)
+{
+  if (needed > available)
+    return OX_FIT_NOT;
+  return available - needed < COMFORTABLE_FREE_BYTES ? OX_FIT_TIGHT : OX_FIT_WELL;
+}
+
+/* What loading with these weights would take. */
+static OxModelPlan *
+plan_setup (const char *path, OxWeights *weights, const OxConfig *config, OxModelSetup *setup, GError **error)
+{
+  OxModelPlan *plan;
   OxPlanCount count = { 0 };
-  OxOps *ops = ox_ops_plan_new (ox_kernels (), ox_model_kernel_precision (options), OX_QUANTIZE_NONE, &count);
+  OxOps *ops = ox_ops_plan_new (ox_kernels (), setup->precision, setup->quantize, &count);
   OxLoader loader = { .ops = ops, .weights = weights, .config = config };
-  OxStateOptions state;
+  guint64 memory_total;
   OxNetwork *network;
 
   /* Loading on the planning table checks every tensor that loading would need, and adds up what it would take. */
@@ -179,26 +248,56 @@ ox_model_plan_weights (
   if (network == NULL)
     return NULL;
 
-  ox_model_state_options (config, options, &state);
+  setup->packed_bytes = count.packed_bytes;
+  plan = g_new0 (OxModelPlan, 1);
   plan->path = g_strdup (path);
   plan->name = name_from_path (path);
   plan->architecture = g_strdup (config->architecture);
-  plan->format = format_name (weights);
+  plan->format = format_name (weights, setup->quantize);
   plan->parameters = count.parameters;
   plan->file_bytes = ox_weights_get_file_bytes (weights);
   plan->weight_bytes = count.weight_bytes;
-  plan->kv_bytes_per_token = ox_state_bytes_per_token (config, state.kv_type);
-  plan->context_length = state.context_length;
+  plan->kv_bytes_per_token = ox_state_bytes_per_token (config, setup->state.kv_type);
+  plan->context_length = setup->state.context_length;
   plan->context_length_max = config->max_position_embeddings;
-  plan->state_bytes = ox_state_fixed_bytes (config, &state) + plan->kv_bytes_per_token * state.context_length;
-  plan->memory_needed = plan->weight_bytes + plan->state_bytes;
+  plan->state_bytes =
+    ox_state_fixed_bytes (config, &setup->state) + plan->kv_bytes_per_token * setup->state.context_length;
+  plan->memory_needed = plan->weight_bytes + plan->state_bytes + activation_scratch (config, &setup->state);
   ox_platform_get_memory (&memory_total, &plan->memory_available);
-  if (plan->memory_needed > plan->memory_available)
-    plan->fit = OX_FIT_NOT;
-  else if (plan->memory_available - plan->memory_needed < COMFORTABLE_FREE_BYTES)
-    plan->fit = OX_FIT_TIGHT;
-  else
-    plan->fit = OX_FIT_WELL;
+  plan->fit = judge (plan->memory_needed, plan->memory_available);
+  return plan;
+}
+
+OxModelPlan *
+ox_model_plan_weights (const char *path,
+                       OxWeights *weights,
+                       const OxConfig *config,
+                       const OxModelOptions *options,
+                       OxModelSetup *setup_out,
+                       GError **error)
+{
+  OxModelWeights wanted = options != NULL ? options->weights : OX_MODEL_WEIGHTS_AUTO;
+  OxModelSetup setup = { .precision = kernel_precision (options), .state = state_options (config, options) };
+  gboolean automatic = wanted == OX_MODEL_WEIGHTS_AUTO && setup.precision == OX_PRECISION_FAST;
+  g_autoptr (OxModelPlan) plan = NULL;
+
+  if (!may_quantize (weights))
+    automatic = FALSE;
+  else if (automatic || wanted == OX_MODEL_WEIGHTS_Q8)
+    setup.quantize = OX_QUANTIZE_Q8;
+  else if (wanted == OX_MODEL_WEIGHTS_Q4)
+    setup.quantize = OX_QUANTIZE_Q4;
+  plan = plan_setup (path, weights, config, &setup, error);
+  if (plan != NULL && automatic && plan->fit == OX_FIT_NOT) {
+    setup.quantize = OX_QUANTIZE_Q4;
+    ox_model_plan_free (plan);
+    plan = plan_setup (path, weights, config, &setup, error);
+    if (plan != NULL)
+      plan->note =
+        g_strdup ("Its weights are rounded to 4 bits: with 8 bits it would not fit in the memory that is free now.");
+  }
+  if (setup_out != NULL)
+    *setup_out = setup;
   return g_steal_pointer (&plan);
 }
 
@@ -231,7 +330,7 @@ ox_model_plan (const char *path, const OxModelOptions *options, GCancellable *ca
   g_autoptr (OxTokenizer) tokenizer = NULL;
 
   if (weights == NULL || (config = ox_config_load (path, weights, error)) == NULL ||
-      (plan = ox_model_plan_weights (path, weights, config, options, error)) == NULL ||
+      (plan = ox_model_plan_weights (path, weights, config, options, NULL, error)) == NULL ||
       (tokenizer = ox_tokenizer_load (path, cancellable, error)) == NULL)
     return NULL;
   ox_model_plan_set_tokenizer (plan, tokenizer, config);

@@ -4,8 +4,16 @@
  */
 #pragma once
 
-#include "models/ox-network.h"
+#include "models/ox-drafter.h"
 #include "text/ox-chat-format.h"
+
+/* The options of a model, worked out for what it is and for the memory that is free. */
+typedef struct {
+  OxPrecision precision;
+  OxQuantize quantize;
+  OxStateOptions state;
+  guint64 packed_bytes; /* of matrices that take work to round or to pack */
+} OxModelSetup;
 
 struct _OxModel {
   gatomicrefcount ref_count;
@@ -19,10 +27,12 @@ struct _OxModel {
 
   const OxKernels *kernels;
   OxPool *pool;
-  OxPrecision precision;
   OxOpsCpuOptions ops_options;
   OxOps *ops; /* owns the weights; sessions compute with ops of their own */
   OxNetwork *network;
+  OxDrafter *drafter; /* or NULL */
+  OxWeights *drafter_weights;
+  OxConfig *drafter_config;
   OxStateOptions state_options;
 };
 
@@ -35,12 +45,25 @@ OxModel *ox_model_load_full (const char *path,
                              GCancellable *cancellable,
                              GError **error);
 
-/* Plan and configuration from already opened weights. @config_out may be NULL. */
-OxModelPlan *ox_model_plan_weights (
-  const char *path, OxWeights *weights, const OxConfig *config, const OxModelOptions *options, GError **error);
-/* The state options that @options and @config lead to. */
-void ox_model_state_options (const OxConfig *config, const OxModelOptions *options, OxStateOptions *state_options);
-OxPrecision ox_model_kernel_precision (const OxModelOptions *options);
+/* The same from weights and configuration that are there already; takes both. @path: for the plan and for what lies beside the
+ * weights. */
+OxModel *ox_model_load_opened (const char *path,
+                               OxWeights *weights,
+                               OxConfig *config,
+                               const OxModelOptions *options,
+                               gboolean with_tokenizer,
+                               OxProgressFunc progress,
+                               gpointer user_data,
+                               GCancellable *cancellable,
+                               GError **error);
+
+/* The plan of already opened weights, and what the options come to; @setup may be NULL. */
+OxModelPlan *ox_model_plan_weights (const char *path,
+                                    OxWeights *weights,
+                                    const OxConfig *config,
+                                    const OxModelOptions *options,
+                                    OxModelSetup *setup,
+                                    GError **error);
 /* Fills in what the tokenizer tells: chat format, capabilities, note. */
 void ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config);
 
@@ -54,3 +77,11 @@ void ox_model_adapt_sampling (const OxConfig *config, gboolean thinks, OxSamplin
 
 /* The ids that @chat takes, ready for an answer; NULL with an error. Free with g_array_unref(). */
 GArray *ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error);
+
+/* The drafter at @path, or with NULL the one in the model's own files if there is one. @target: the loader of the model's network. */
+gboolean ox_model_load_drafter (
+  OxModel *model, const OxLoader *target, const char *path, GCancellable *cancellable, GError **error);
+void ox_model_free_drafter (OxModel *model);
+/* Adds to @count what an MTP layer takes, and tells what it takes in each session. @target: a loader on the planning table. FALSE when its
+ * tensors are damaged: loading tells how. */
+gboolean ox_model_plan_mtp (OxLoader *target, OxPlanCount *count, const OxStateOptions *options, guint64 *state_bytes);

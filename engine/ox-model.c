@@ -4,6 +4,8 @@
  */
 #include "ox-model-private.h"
 
+#include "ox-packed-cache.h"
+
 /* Progress reaches the caller at most this often. */
 #define PROGRESS_INTERVAL_US 33000
 
@@ -70,44 +72,110 @@ ox_model_load_full (const char *path,
                     GCancellable *cancellable,
                     GError **error)
 {
-  g_autoptr (OxModel) model = g_new0 (OxModel, 1);
-  LoadProgress state = {
-    .func = progress, .user_data = user_data, .cancellable = cancellable, .thread = g_thread_self ()
-  };
-  OxLoader loader = { .progress = load_progress, .user_data = &state };
+  g_autoptr (OxWeights) weights = ox_weights_open (path, cancellable, error);
+  OxConfig *config = weights != NULL ? ox_config_load (path, weights, error) : NULL;
 
-  g_atomic_ref_count_init (&model->ref_count);
-  model->stop_ids = g_array_new (FALSE, FALSE, sizeof (guint32));
-  model->precision = ox_model_kernel_precision (options);
-  model->kernels = ox_kernels ();
-
-  if (g_cancellable_set_error_if_cancelled (cancellable, error) ||
-      (model->weights = ox_weights_open (path, cancellable, error)) == NULL ||
-      (model->config = ox_config_load (path, model->weights, error)) == NULL ||
-      (model->plan = ox_model_plan_weights (path, model->weights, model->config, options, error)) == NULL ||
-      !check_memory (model->plan, options, error) ||
-      (with_tokenizer && (model->tokenizer = ox_tokenizer_load (path, cancellable, error)) == NULL))
+  if (config == NULL)
     return NULL;
-  if (model->tokenizer != NULL)
-    ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
-  ox_model_state_options (model->config, options, &model->state_options);
-  ox_model_read_sampling (path, model->config, &model->default_sampling);
-  if (ox_weights_get_gguf (model->weights) != NULL)
-    ox_model_read_gguf_sampling (ox_weights_get_gguf (model->weights), &model->default_sampling);
+  return ox_model_load_opened (path, g_steal_pointer (&weights), config, options, with_tokenizer, progress, user_data,
+                               cancellable, error);
+}
 
-  if (model->tokenizer != NULL && ox_tokenizer_get_size (model->tokenizer) > model->config->vocab_size) {
+/* Tokenizer, chat format, and what ends a turn. */
+static gboolean
+load_text (OxModel *model, const char *path, gboolean with_tokenizer, GCancellable *cancellable, GError **error)
+{
+  for (guint i = 0; i < model->config->eos_token_ids->len; i++)
+    g_array_append_val (model->stop_ids, g_array_index (model->config->eos_token_ids, guint32, i));
+  if (!with_tokenizer)
+    return TRUE;
+  model->tokenizer = ox_tokenizer_load (path, cancellable, error);
+  if (model->tokenizer == NULL)
+    return FALSE;
+  if (ox_tokenizer_get_size (model->tokenizer) > model->config->vocab_size) {
     g_autofree char *shown = g_filename_display_name (path);
 
     g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED, "%s: the tokenizer has %u tokens, but the model only %u", shown,
                  ox_tokenizer_get_size (model->tokenizer), model->config->vocab_size);
-    return NULL;
+    return FALSE;
   }
-  if (model->tokenizer != NULL)
-    model->chat_format = ox_chat_format_detect (model->tokenizer, model->config, NULL);
-  for (guint i = 0; i < model->config->eos_token_ids->len; i++)
-    g_array_append_val (model->stop_ids, g_array_index (model->config->eos_token_ids, guint32, i));
+  ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
+  model->chat_format = ox_chat_format_detect (model->tokenizer, model->config, NULL);
   if (model->chat_format != NULL)
     ox_chat_format_add_stop_ids (model->chat_format, model->tokenizer, model->stop_ids);
+  return TRUE;
+}
+
+/* What was kept of this model, or where it is to be kept; NULL when that is not wanted or not worth it. */
+static OxPackedCache *
+open_cache (OxModel *model, const OxModelSetup *setup, const OxModelOptions *options)
+{
+  OxPackedLayout layout = { model->kernels, setup->precision, setup->quantize };
+  /* Packing alone is nearly as quick as reading what was packed, unless there is much of it. */
+  guint64 least = setup->quantize != OX_QUANTIZE_NONE ? 1 : 16;
+
+  if ((options != NULL && options->no_packed_cache) || setup->packed_bytes / least < ox_packed_cache_get_least_bytes ())
+    return NULL;
+  return ox_packed_cache_open (model->weights, &layout, setup->packed_bytes);
+}
+
+/* Network, and with it all that takes time. */
+static gboolean
+load_networks (
+  OxModel *model, const OxModelSetup *setup, const OxModelOptions *options, LoadProgress *state, GError **error)
+{
+  OxLoader loader = {
+    .weights = model->weights, .config = model->config, .progress = load_progress, .user_data = state
+  };
+
+  /* Sessions have operations of their own, which load nothing: so the cache is known to these alone, and only for now. */
+  OxOpsCpuOptions ops_options = model->ops_options;
+  OxPackedCache *cache = open_cache (model, setup, options);
+  gboolean ok;
+
+  ops_options.cache = cache;
+  model->ops = loader.ops = ox_ops_cpu_new (&ops_options);
+  for (guint i = 0; i < ox_weights_get_n_tensors (model->weights); i++)
+    state->total += ox_weights_get_tensor (model->weights, i)->n_bytes;
+  model->network = ox_network_load (&loader, error);
+  ok = model->network != NULL &&
+       ox_model_load_drafter (model, &loader, options != NULL ? options->drafter : NULL, state->cancellable, error);
+  ox_packed_cache_close (cache, ok);
+  return ok;
+}
+
+OxModel *
+ox_model_load_opened (const char *path,
+                      OxWeights *weights,
+                      OxConfig *config,
+                      const OxModelOptions *options,
+                      gboolean with_tokenizer,
+                      OxProgressFunc progress,
+                      gpointer user_data,
+                      GCancellable *cancellable,
+                      GError **error)
+{
+  g_autoptr (OxModel) model = g_new0 (OxModel, 1);
+  LoadProgress state = {
+    .func = progress, .user_data = user_data, .cancellable = cancellable, .thread = g_thread_self ()
+  };
+  OxModelSetup setup;
+
+  g_atomic_ref_count_init (&model->ref_count);
+  model->stop_ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  model->kernels = ox_kernels ();
+  model->weights = weights;
+  model->config = config;
+  if (g_cancellable_set_error_if_cancelled (cancellable, error))
+    return NULL;
+  model->plan = ox_model_plan_weights (path, weights, config, options, &setup, error);
+  if (model->plan == NULL || !check_memory (model->plan, options, error) ||
+      !load_text (model, path, with_tokenizer, cancellable, error))
+    return NULL;
+  model->state_options = setup.state;
+  ox_model_read_sampling (path, config, &model->default_sampling);
+  if (ox_weights_get_gguf (weights) != NULL)
+    ox_model_read_gguf_sampling (ox_weights_get_gguf (weights), &model->default_sampling);
 
   model->pool = ox_pool_new (options != NULL ? options->threads : 0);
   if (model->pool == NULL) {
@@ -117,17 +185,10 @@ ox_model_load_full (const char *path,
   model->ops_options = (OxOpsCpuOptions) {
     .kernels = model->kernels,
     .pool = model->pool,
-    .precision = model->precision,
-    .quantize = OX_QUANTIZE_NONE,
+    .precision = setup.precision,
+    .quantize = setup.quantize,
   };
-  model->ops = ox_ops_cpu_new (&model->ops_options);
-  for (guint i = 0; i < ox_weights_get_n_tensors (model->weights); i++)
-    state.total += ox_weights_get_tensor (model->weights, i)->n_bytes;
-  loader.ops = model->ops;
-  loader.weights = model->weights;
-  loader.config = model->config;
-  model->network = ox_network_load (&loader, error);
-  if (model->network == NULL)
+  if (!load_networks (model, &setup, options, &state, error))
     return NULL;
   if (progress != NULL)
     progress (1.0, user_data);
@@ -146,6 +207,7 @@ ox_model_unref (OxModel *model)
 {
   if (model == NULL || !g_atomic_ref_count_dec (&model->ref_count))
     return;
+  ox_model_free_drafter (model);
   ox_network_free (model->network, model->ops);
   if (model->ops != NULL)
     model->ops->free (model->ops);

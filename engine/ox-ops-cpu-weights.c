@@ -1,4 +1,4 @@
-/* Weights on the CPU: read in strips, packed for their kernel by all cores, and freed.
+/* Weights on the CPU: read in strips, rounded where that is wanted, packed for their kernel by all cores, and freed.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -7,6 +7,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "ox-packed-cache.h"
+#include "ox-quantize-weights.h"
 
 /* Source bytes read at once: small enough that a cancel takes effect quickly and that the peak stays near the packed size. */
 #define STRIP_BYTES (1u << 20)
@@ -26,11 +29,13 @@ ox_cpu_alloc (gsize bytes, const char *what, GError **error)
 }
 
 typedef struct {
+  const OxKernels *kernels;
   OxMatrix *matrix;
   const OxTensorInfo *tensor;
-  const OxRowMap *map; /* or NULL */
-  gsize strip_rows;    /* a multiple of row_step */
-  gsize row_bytes;
+  const OxRowMap *map;  /* or NULL */
+  gsize strip_rows;     /* a multiple of row_step */
+  gsize row_bytes;      /* of the source */
+  gsize held_row_bytes; /* the same when nothing is rounded */
   OxLoadFunc progress;
   gpointer user_data;
   GMutex lock;
@@ -71,35 +76,78 @@ read_rows (const LoadWork *work, gsize begin, gsize end, guint8 *rows, GError **
   return TRUE;
 }
 
+/* Rounds @n rows of floats to blocks of the type that the matrix is held in. @floats: room for one row. */
+static void
+round_rows (const LoadWork *work, const guint8 *rows, gsize n, float *floats, guint8 *blocks)
+{
+  const OxPackedMatrix *packed = &work->matrix->packed;
+
+  for (gsize r = 0; r < n; r++) {
+    work->kernels->dequantize (work->tensor->type, rows + r * work->row_bytes, floats, packed->cols);
+    ox_quantize_weights (work->kernels->flags, packed->type, floats, blocks + r * work->held_row_bytes, packed->cols);
+  }
+}
+
 static void
 load_strips (void *data, size_t begin, size_t end, unsigned worker)
 {
   LoadWork *work = data;
-  gsize rows = work->matrix->packed.rows;
-  gsize buffer_bytes = work->strip_rows * work->row_bytes;
-  g_autofree guint8 *strip = NULL;
+  OxPackedMatrix *packed = &work->matrix->packed;
+  gboolean rounds = packed->type != work->tensor->type;
+  g_autofree guint8 *strip = NULL, *blocks = NULL;
+  g_autofree float *floats = NULL;
 
   if (g_atomic_int_get (&work->stopped))
     return;
-  strip = g_try_malloc (buffer_bytes);
-  if (strip == NULL) {
+  strip = g_try_malloc (work->strip_rows * work->row_bytes);
+  if (rounds) {
+    blocks = g_try_malloc (work->strip_rows * work->held_row_bytes);
+    floats = g_try_new (float, packed->cols);
+  }
+  if (strip == NULL || (rounds && (blocks == NULL || floats == NULL))) {
     stop_loading (work, g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory to read the model"));
     return;
   }
 
   for (gsize i = begin; i < end && !g_atomic_int_get (&work->stopped); i++) {
     gsize row_begin = i * work->strip_rows;
-    gsize row_end = MIN (row_begin + work->strip_rows, rows);
+    gsize row_end = MIN (row_begin + work->strip_rows, packed->rows);
     GError *error = NULL;
 
     if (!read_rows (work, row_begin, row_end, strip, &error)) {
       stop_loading (work, error);
       return;
     }
-    work->matrix->packed.kernel->pack (&work->matrix->packed, strip, row_begin, row_end);
+    if (rounds)
+      round_rows (work, strip, row_end - row_begin, floats, blocks);
+    packed->kernel->pack (packed, rounds ? blocks : strip, row_begin, row_end);
     if (work->progress != NULL && !work->progress ((row_end - row_begin) * work->row_bytes, work->user_data))
       g_atomic_int_set (&work->stopped, 1);
   }
+}
+
+/* Fills the matrix: from what was kept on disk, else from the model's file. FALSE when that failed or was stopped; then work->error
+ * tells, or is NULL. */
+static gboolean
+fill_matrix (OxOpsCpu *self, LoadWork *work, gsize bytes)
+{
+  OxPackedMatrix *packed = &work->matrix->packed;
+  OxPackedCache *cache = self->cache;
+
+  if (cache != NULL && !ox_packed_cache_wants (packed->kernel, work->tensor->type, packed->type))
+    cache = NULL;
+  if (cache != NULL) {
+    OxPackedResult result =
+      ox_packed_cache_read (cache, self->pool, work->tensor, work->map, packed, bytes, work->progress, work->user_data);
+
+    if (result != OX_PACKED_ABSENT)
+      return result == OX_PACKED_FOUND;
+  }
+  ox_pool_run (self->pool, load_strips, work, (packed->rows + work->strip_rows - 1) / work->strip_rows, 1);
+  if (g_atomic_int_get (&work->stopped))
+    return FALSE;
+  return cache == NULL || ox_packed_cache_store (cache, self->pool, work->tensor, work->map, packed, bytes,
+                                                 work->progress, work->user_data);
 }
 
 static OxMatrix *
@@ -112,18 +160,23 @@ cpu_matrix_load (OxOps *ops,
                  GError **error)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
+  LoadWork work = {
+    .kernels = self->kernels, .tensor = tensor, .map = map, .progress = progress, .user_data = user_data
+  };
   const OxLinearKernel *kernel;
-  OxMatrix *matrix;
-  LoadWork work = { .tensor = tensor, .map = map, .progress = progress, .user_data = user_data };
-  guint64 row_bytes, rows;
+  guint64 row_bytes, held_row_bytes, rows, cols;
+  guint32 type;
   size_t bytes;
+  gboolean filled;
 
   if (!ox_ops_check_matrix (tensor, map, error))
     return NULL;
   rows = map != NULL ? map->n_rows : tensor->dims[0];
-  kernel = self->kernels->linear (tensor->type, self->precision, rows, tensor->dims[1]);
-  if (!ox_type_row_bytes (tensor->type, tensor->dims[1], &row_bytes) ||
-      !kernel->packed_bytes (tensor->type, rows, tensor->dims[1], &bytes)) {
+  cols = tensor->dims[1];
+  type = ox_ops_held_type (tensor->type, cols, role, self->quantize);
+  kernel = self->kernels->linear (type, self->precision, rows, cols);
+  if (!ox_type_row_bytes (tensor->type, cols, &row_bytes) || !ox_type_row_bytes (type, cols, &held_row_bytes) ||
+      !kernel->packed_bytes (type, rows, cols, &bytes)) {
     g_autofree char *what = ox_tensor_describe (tensor);
     g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
                  "%s: tensor “%s” (%s) has a shape that its format does not allow", ox_file_get_name (tensor->file),
@@ -131,34 +184,28 @@ cpu_matrix_load (OxOps *ops,
     return NULL;
   }
 
-  matrix = g_new0 (OxMatrix, 1);
-  matrix->packed.kernel = kernel;
-  matrix->packed.type = tensor->type;
-  matrix->packed.rows = rows;
-  matrix->packed.cols = tensor->dims[1];
-  matrix->packed.data = ox_cpu_alloc (bytes, tensor->name, error);
-  if (matrix->packed.data == NULL) {
-    g_free (matrix);
+  work.matrix = g_new0 (OxMatrix, 1);
+  work.matrix->packed = (OxPackedMatrix) { .kernel = kernel, .type = type, .rows = rows, .cols = cols };
+  work.matrix->packed.data = ox_cpu_alloc (bytes, tensor->name, error);
+  if (work.matrix->packed.data == NULL) {
+    g_free (work.matrix);
     return NULL;
   }
-
-  work.matrix = matrix;
   work.row_bytes = row_bytes;
+  work.held_row_bytes = held_row_bytes;
   work.strip_rows = MAX (STRIP_BYTES / (row_bytes * kernel->row_step), 1) * kernel->row_step;
   g_mutex_init (&work.lock);
-  ox_pool_run (self->pool, load_strips, &work, (matrix->packed.rows + work.strip_rows - 1) / work.strip_rows, 1);
+  filled = fill_matrix (self, &work, bytes);
   g_mutex_clear (&work.lock);
-
-  if (g_atomic_int_get (&work.stopped)) {
-    if (work.error != NULL)
-      g_propagate_error (error, work.error);
-    else
-      g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "Loading was stopped");
-    free (matrix->packed.data);
-    g_free (matrix);
-    return NULL;
-  }
-  return matrix;
+  if (filled)
+    return work.matrix;
+  if (work.error != NULL)
+    g_propagate_error (error, work.error);
+  else
+    g_set_error_literal (error, G_IO_ERROR, G_IO_ERROR_CANCELLED, "Loading was stopped");
+  free (work.matrix->packed.data);
+  g_free (work.matrix);
+  return NULL;
 }
 
 static void

@@ -4,6 +4,8 @@
  */
 #include "ox-ops.h"
 
+#include "ox-packed-cache.h"
+
 typedef struct {
   OxOps base;
   const OxKernels *kernels;
@@ -125,6 +127,8 @@ plan_matrix_load (OxOps *ops,
   }
   count_parameters (self, tensor, map);
   self->count->weight_bytes += bytes;
+  if (ox_packed_cache_wants (kernel, tensor->type, type))
+    self->count->packed_bytes += bytes;
   return (OxMatrix *) &handle;
 }
 

@@ -229,6 +229,7 @@ OxOps *ox_ops_cpu_new (const OxOpsCpuOptions *options);
 typedef struct {
   guint64 parameters;
   guint64 weight_bytes;
+  guint64 packed_bytes; /* of these: matrices that take work to round or to pack */
 } OxPlanCount;
 
 OxOps *ox_ops_plan_new (const OxKernels *kernels, OxPrecision precision, OxQuantize quantize, OxPlanCount *count);

@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-toy-model.h"
-#include "ox-model-private.h"
+#include "ox-session-private.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -131,15 +132,17 @@ test_plan_of_toys (void)
   }
 }
 
-/* What the plan says of the weights is what the process grows by. */
+/* What the plan says of the weights is what the process grows by, however they are held. */
 static void
-test_plan_is_what_it_takes (void)
+check_what_it_takes (OxModelWeights weights, double bits)
 {
   char *path = ox_toy_model_make (&large);
+  OxModelOptions options = { .weights = weights, .no_packed_cache = TRUE };
   g_autoptr (GError) error = NULL;
-  g_autoptr (OxModelPlan) plan = ox_model_plan (path, NULL, NULL, &error);
+  g_autoptr (OxModelPlan) plan = ox_model_plan (path, &options, NULL, &error);
   g_autoptr (OxModel) model = NULL;
   guint64 before, after;
+  double expected;
 
   g_assert_no_error (error);
   if (plan->fit == OX_FIT_NOT) {
@@ -150,16 +153,151 @@ test_plan_is_what_it_takes (void)
   /* What earlier tests have freed must not be taken for the model's. */
   malloc_trim (0);
   before = resident_bytes ();
-  model = ox_model_load (path, NULL, NULL, NULL, NULL, &error);
+  model = ox_model_load (path, &options, NULL, NULL, NULL, &error);
   after = resident_bytes ();
   g_assert_no_error (error);
   assert_same_plan (plan, ox_model_get_plan (model));
   g_test_message ("planned %" G_GUINT64_FORMAT ", grew by %" G_GUINT64_FORMAT, plan->weight_bytes, after - before);
-  g_assert_cmpuint (plan->weight_bytes, >, 400u << 20);
+  expected = (double) plan->parameters * bits / 8;
+  g_assert_cmpfloat ((double) plan->weight_bytes, >, 0.97 * expected);
+  g_assert_cmpfloat ((double) plan->weight_bytes, <, 1.03 * expected);
   if (!SANITIZED) {
     g_assert_cmpfloat ((double) (after - before), >, 0.97 * (double) plan->weight_bytes);
     g_assert_cmpfloat ((double) (after - before), <, 1.03 * (double) plan->weight_bytes + (16 << 20));
   }
+  ox_toy_model_delete (path);
+}
+
+static void
+test_plan_is_what_it_takes (void)
+{
+  check_what_it_takes (OX_MODEL_WEIGHTS_STORED, 16);
+  check_what_it_takes (OX_MODEL_WEIGHTS_Q8, 8.5);
+  check_what_it_takes (OX_MODEL_WEIGHTS_Q4, 4.5);
+}
+
+/* What the options come to: precision, weights, keys and values. */
+static void
+test_plan_of_weights (void)
+{
+  static const struct {
+    OxModelPrecision precision;
+    OxModelWeights weights;
+    OxModelKv kv;
+    const char *format;
+    guint kv_bits;
+  } cases[] = {
+    { OX_MODEL_PRECISION_AUTO, OX_MODEL_WEIGHTS_AUTO, OX_MODEL_KV_AUTO, "F16 as Q8", 16 * 4 },
+    { OX_MODEL_PRECISION_FAST, OX_MODEL_WEIGHTS_AUTO, OX_MODEL_KV_F32, "F16 as Q8", 32 * 4 },
+    { OX_MODEL_PRECISION_EXACT, OX_MODEL_WEIGHTS_AUTO, OX_MODEL_KV_AUTO, "F16", 32 * 4 },
+    { OX_MODEL_PRECISION_EXACT, OX_MODEL_WEIGHTS_Q8, OX_MODEL_KV_F16, "F16 as Q8", 16 * 4 },
+    { OX_MODEL_PRECISION_FAST, OX_MODEL_WEIGHTS_STORED, OX_MODEL_KV_BF16, "F16", 16 * 4 },
+    { OX_MODEL_PRECISION_FAST, OX_MODEL_WEIGHTS_Q4, OX_MODEL_KV_Q8, "F16 as Q4", 34 },
+  };
+  OxToyModel toy = { .f16 = TRUE, .hidden = 128, .heads = 4 };
+  char *path = ox_toy_model_make (&toy);
+
+  for (gsize i = 0; i < G_N_ELEMENTS (cases); i++) {
+    OxModelOptions options = { .precision = cases[i].precision, .weights = cases[i].weights, .kv = cases[i].kv };
+    g_autoptr (GError) error = NULL;
+    g_autoptr (OxModelPlan) plan = ox_model_plan (path, &options, NULL, &error);
+    g_autoptr (OxModel) model = ox_model_load (path, &options, NULL, NULL, NULL, &error);
+    g_autoptr (OxSession) session = NULL;
+    guint row_bytes = cases[i].kv_bits == 34 ? 34 : cases[i].kv_bits * 32 / 4 / 8;
+
+    g_assert_no_error (error);
+    assert_same_plan (plan, ox_model_get_plan (model));
+    g_assert_cmpstr (plan->format, ==, cases[i].format);
+    g_assert_null (plan->note);
+    /* Keys and values of two layers, of heads of 32. */
+    g_assert_cmpuint (plan->kv_bytes_per_token % (2 * 2 * row_bytes), ==, 0);
+    session = ox_session_new (model, &error);
+    g_assert_no_error (error);
+    g_assert_cmpint (model->state_options.kv_type, ==,
+                     cases[i].kv == OX_MODEL_KV_Q8     ? OX_TYPE_Q8_0
+                     : cases[i].kv == OX_MODEL_KV_BF16 ? OX_TYPE_BF16
+                     : cases[i].kv_bits == 64          ? OX_TYPE_F16
+                                                       : OX_TYPE_F32);
+  }
+  ox_toy_model_delete (path);
+}
+
+/* Heads of 16 do not fill blocks of 32. */
+static void
+test_kv_that_does_not_suit (void)
+{
+  char *path = ox_toy_model_make (&(OxToyModel) { 0 });
+  OxModelOptions options = { .kv = OX_MODEL_KV_Q8 };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (OxModel) model = ox_model_load (path, &options, NULL, NULL, NULL, &error);
+  g_autoptr (OxSession) session = NULL;
+
+  g_assert_no_error (error);
+  g_assert_cmpint (model->state_options.kv_type, ==, OX_TYPE_F16);
+  session = ox_session_new (model, &error);
+  g_assert_no_error (error);
+  ox_toy_model_delete (path);
+}
+
+/* Where 8 bits do not fit, 4 bits it is, and the plan says so. A file so large that this computer can be found between the two. */
+static void
+test_auto_falls_to_q4 (void)
+{
+  guint64 total, available;
+  OxToyModel toy = { .sparse = TRUE, .f16 = TRUE, .layers = 1, .hidden = 4096, .heads = 32 };
+  char *path;
+  g_autoptr (GError) error = NULL;
+  g_autoptr (OxModelPlan) plan = NULL;
+
+  /* Three matrices [feed_forward, hidden] a layer take what is free at 6.5 bits a weight. */
+  ox_platform_get_memory (&total, &available);
+  toy.layers = (guint) CLAMP (available / ((guint64) 3 * 4096 * (1 << 18) * 13 / 16), 1, 400);
+  toy.feed_forward = (guint) (available / 13 * 16 / toy.layers / 3 / 4096 / 32 * 32);
+  path = ox_toy_model_make (&toy);
+  plan = ox_model_plan (path, NULL, NULL, &error);
+  g_assert_no_error (error);
+  g_test_message ("%s: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT, plan->format, plan->memory_needed,
+                  plan->memory_available);
+  g_assert_cmpstr (plan->format, ==, "F16 as Q4");
+  g_assert_cmpint (plan->fit, !=, OX_FIT_NOT);
+  g_assert_nonnull (strstr (plan->note, "4 bits"));
+  ox_toy_model_delete (path);
+}
+
+/* Rounded weights give nearly the same logits: 8 bits nearer than 4. */
+static void
+test_rounded_logits (void)
+{
+  static const OxModelWeights weights[] = { OX_MODEL_WEIGHTS_STORED, OX_MODEL_WEIGHTS_Q8, OX_MODEL_WEIGHTS_Q4 };
+  char *path = ox_toy_model_make (&(OxToyModel) { .f16 = TRUE, .hidden = 128 });
+  guint32 ids[20];
+  float logits[3][OX_TOY_VOCAB];
+  double energy = 0, error_of[3] = { 0 };
+
+  for (guint i = 0; i < G_N_ELEMENTS (ids); i++)
+    ids[i] = (i * 37) % 256;
+  for (guint w = 0; w < 3; w++) {
+    OxModelOptions options = { .precision = OX_MODEL_PRECISION_EXACT, .weights = weights[w], .threads = w + 1 };
+    g_autoptr (GError) error = NULL;
+    g_autoptr (OxModel) model = ox_model_load (path, &options, NULL, NULL, NULL, &error);
+    g_autoptr (OxSession) session = ox_session_new (model, &error);
+
+    g_assert_true (ox_session_eval (session, ids, G_N_ELEMENTS (ids), OX_LOGITS_LAST, logits[w], NULL, &error));
+    for (guint i = 0; i < OX_TOY_VOCAB; i++) {
+      double difference = logits[w][i] - logits[0][i];
+
+      energy += w == 0 ? (double) logits[0][i] * logits[0][i] : 0;
+      error_of[w] += difference * difference;
+    }
+  }
+  for (guint w = 0; w < 3; w++)
+    error_of[w] = sqrt (error_of[w] / energy);
+  g_test_message ("relative error of logits: Q8 %.4f, Q4 %.4f", error_of[1], error_of[2]);
+  g_assert_cmpfloat (error_of[1], >, 0);
+  g_assert_cmpfloat (error_of[1], <, 0.06);
+  /* The steps of 4 bits are 16 times as wide. */
+  g_assert_cmpfloat (error_of[2], >, 4 * error_of[1]);
+  g_assert_cmpfloat (error_of[2], <, 0.5);
   ox_toy_model_delete (path);
 }
 
@@ -205,7 +343,8 @@ test_memory_huge (void)
 
   g_assert_no_error (error);
   g_assert_cmpint (plan->fit, ==, OX_FIT_NOT);
-  g_assert_cmpuint (plan->weight_bytes, >, G_GUINT64_CONSTANT (9) << 40);
+  /* Even with 4 bits a weight. */
+  g_assert_cmpuint (plan->weight_bytes, >, G_GUINT64_CONSTANT (2) << 40);
   g_assert_null (ox_model_load (path, NULL, NULL, NULL, NULL, &error));
   g_assert_error (error, OX_ERROR, OX_ERROR_NO_MEMORY);
   g_assert_cmpint (g_get_monotonic_time () - start, <, 2 * G_USEC_PER_SEC);
@@ -382,13 +521,17 @@ test_count_tokens (void)
 int
 main (int argc, char **argv)
 {
-  g_test_init (&argc, &argv, NULL);
+  g_test_init (&argc, &argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
   g_test_add_func ("/engine/model/missing-tensor", test_missing_tensor);
   g_test_add_func ("/engine/model/wrong-shape", test_wrong_shape);
   g_test_add_func ("/engine/model/vocabulary-too-large", test_vocabulary_too_large);
   g_test_add_func ("/engine/model/no-such-file", test_no_such_file);
   g_test_add_func ("/engine/model/plan/toys", test_plan_of_toys);
   g_test_add_func ("/engine/model/plan/is-what-it-takes", test_plan_is_what_it_takes);
+  g_test_add_func ("/engine/model/plan/weights", test_plan_of_weights);
+  g_test_add_func ("/engine/model/plan/kv-that-does-not-suit", test_kv_that_does_not_suit);
+  g_test_add_func ("/engine/model/plan/falls-to-q4", test_auto_falls_to_q4);
+  g_test_add_func ("/engine/model/rounded-logits", test_rounded_logits);
   g_test_add_func ("/engine/model/memory/refusal", test_memory_refusal);
   g_test_add_func ("/engine/model/memory/huge", test_memory_huge);
   g_test_add_func ("/engine/model/memory/runs-out", test_memory_runs_out);
