@@ -1,4 +1,4 @@
-/* A read-only source of bytes: a file on disk or a block of memory.
+/* A read-only source of bytes: a file on disk, a block of memory, or a function.
  *
  * Files are read with pread and never mapped: a file that another program cuts short while it is open would turn a mapped
  * read into SIGBUS, but makes a pread come back short, which is an ordinary error.
@@ -19,9 +19,13 @@
 struct _OxFile {
   gatomicrefcount ref_count;
   char *name;
-  int fd;        /* -1 for memory */
-  GBytes *bytes; /* NULL for a file on disk */
+  int fd;              /* -1 when not on disk */
+  GBytes *bytes;       /* NULL when not in memory */
+  OxFileFillFunc fill; /* NULL when not generated */
+  gpointer user_data;
+  GDestroyNotify destroy;
   guint64 size;
+  gint64 mtime;
 };
 
 static OxFile *
@@ -42,6 +46,7 @@ ox_file_open (const char *path, GError **error)
 {
   g_autofree char *name = g_filename_display_name (path);
   struct stat st;
+  OxFile *file;
   int fd;
 
   /* O_NONBLOCK: opening a named pipe must not wait for a writer. */
@@ -68,13 +73,26 @@ ox_file_open (const char *path, GError **error)
     close (fd);
     return NULL;
   }
-  return file_new (g_steal_pointer (&name), fd, NULL, (guint64) st.st_size);
+  file = file_new (g_steal_pointer (&name), fd, NULL, (guint64) st.st_size);
+  file->mtime = (gint64) st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+  return file;
 }
 
 OxFile *
 ox_file_new_for_bytes (GBytes *bytes, const char *name)
 {
   return file_new (g_strdup (name), -1, g_bytes_ref (bytes), g_bytes_get_size (bytes));
+}
+
+OxFile *
+ox_file_new_generated (guint64 size, OxFileFillFunc fill, gpointer user_data, GDestroyNotify destroy, const char *name)
+{
+  OxFile *file = file_new (g_strdup (name), -1, NULL, size);
+
+  file->fill = fill;
+  file->user_data = user_data;
+  file->destroy = destroy;
+  return file;
 }
 
 OxFile *
@@ -92,6 +110,8 @@ ox_file_unref (OxFile *file)
   if (file->fd >= 0)
     close (file->fd);
   g_clear_pointer (&file->bytes, g_bytes_unref);
+  if (file->destroy != NULL)
+    file->destroy (file->user_data);
   g_free (file->name);
   g_free (file);
 }
@@ -106,6 +126,12 @@ guint64
 ox_file_get_size (OxFile *file)
 {
   return file->size;
+}
+
+gint64
+ox_file_get_mtime (OxFile *file)
+{
+  return file->mtime;
 }
 
 gboolean
@@ -125,6 +151,10 @@ ox_file_read (OxFile *file, guint64 offset, void *buffer, gsize len, GError **er
     return TRUE;
   if (file->bytes) {
     memcpy (buffer, (const guint8 *) g_bytes_get_data (file->bytes, NULL) + offset, len);
+    return TRUE;
+  }
+  if (file->fill != NULL) {
+    file->fill (offset, buffer, len, file->user_data);
     return TRUE;
   }
   while (done < len) {
