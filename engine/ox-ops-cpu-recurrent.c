@@ -14,6 +14,8 @@
 #define MIN_PARALLEL_CONV 16384
 /* Rows that are made ready by one thread, and products of a delta rule below which one thread does all. */
 #define PREPARE_ROWS 4
+/* Rows that all heads work on before any goes on to the next ones: what they need of them stays in a cache. */
+#define RULE_ROWS 64
 #define MIN_PARALLEL_RULE 65536
 
 /* Since the last mark: what the state was, and what has come in. */
@@ -345,17 +347,31 @@ prepare_rows (void *data, size_t begin, size_t end, unsigned worker)
   }
 }
 
-static void
+/* Remembers what comes in after a mark. Returns the state from which to go on, to recurrent->state: the one at the mark is left as it
+ * is, and the first rows after it are computed from there into the other one. */
+static const float *
 log_rows (OxRecurrent *recurrent, const float *ready, const float *v, gsize rows)
 {
   Mark *mark = &recurrent->mark;
-  gsize cols = ready_cols (recurrent);
-  float *out = mark->rule + mark->rule_rows * (cols + recurrent->values);
+  gsize cols = ready_cols (recurrent), log_cols = cols + recurrent->values;
+  const float *from = recurrent->state;
 
-  for (gsize i = 0; i < rows && mark->rule_rows + i < mark->max_rows; i++, out += cols + recurrent->values) {
+  if (!mark->set)
+    return from;
+  for (gsize i = 0; i < rows && mark->rule_rows + i < mark->max_rows; i++) {
+    float *out = mark->rule + (mark->rule_rows + i) * log_cols;
+
     memcpy (out, ready + i * cols, cols * sizeof (float));
     memcpy (out + cols, v + i * recurrent->channels, recurrent->values * sizeof (float));
   }
+  if (mark->rule_rows == 0) {
+    float *other = recurrent->before;
+
+    recurrent->before = recurrent->state;
+    recurrent->state = other;
+  }
+  mark->rule_rows += rows;
+  return from;
 }
 
 static void
@@ -369,40 +385,43 @@ cpu_delta_rule (OxOps *ops,
                 OxRecurrent *recurrent)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  PrepareWork prepare = { self,          recurrent,    ox_cpu_rows (qkv), ox_cpu_rows (b), ox_cpu_rows (a),
-                          a_scale->data, dt_bias->data };
-  Mark *mark = &recurrent->mark;
-  RuleWork rule = { .self = self, .recurrent = recurrent };
-  gsize cols = ready_cols (recurrent);
+  gsize cols = ready_cols (recurrent), heads = recurrent->shape.value_heads;
+  gsize block = MIN (qkv->rows, RULE_ROWS);
 
-  if (!ox_ops_cpu_running (self) || qkv->rows == 0 ||
-      !ox_ops_cpu_reserve (self, (void **) &self->delta_scratch, &self->delta_bytes, cols * qkv->rows * sizeof (float)))
+  if (!ox_ops_cpu_running (self) ||
+      !ox_ops_cpu_reserve (self, (void **) &self->delta_scratch, &self->delta_bytes, cols * block * sizeof (float)))
     return;
-  prepare.ready = self->delta_scratch;
-  if (qkv->rows <= PREPARE_ROWS)
-    prepare_rows (&prepare, 0, qkv->rows, 0);
-  else
-    ox_pool_run (self->pool, prepare_rows, &prepare, qkv->rows, PREPARE_ROWS);
+  for (gsize first = 0; first < qkv->rows && ox_ops_cpu_running (self); first += block) {
+    PrepareWork prepare = {
+      .self = self,
+      .recurrent = recurrent,
+      .qkv = ox_cpu_rows (qkv) + first * recurrent->channels,
+      .b = ox_cpu_rows (b) + first * heads,
+      .a = ox_cpu_rows (a) + first * heads,
+      .a_scale = a_scale->data,
+      .dt_bias = dt_bias->data,
+      .ready = self->delta_scratch,
+    };
+    RuleWork rule = {
+      .self = self,
+      .recurrent = recurrent,
+      .ready = prepare.ready,
+      .ready_stride = cols,
+      .v = prepare.qkv + 2 * recurrent->keys,
+      .v_stride = recurrent->channels,
+      .y = ox_cpu_rows (y) + first * y->cols,
+      .y_stride = y->cols,
+      .n = MIN (block, qkv->rows - first),
+    };
 
-  rule.from = recurrent->state;
-  rule.ready = prepare.ready;
-  rule.ready_stride = cols;
-  rule.v = prepare.qkv + 2 * recurrent->keys;
-  rule.v_stride = recurrent->channels;
-  rule.y = ox_cpu_rows (y);
-  rule.y_stride = y->cols;
-  rule.n = qkv->rows;
-  if (mark->set) {
-    log_rows (recurrent, rule.ready, rule.v, qkv->rows);
-    if (mark->rule_rows == 0) {
-      /* The state at the mark is left as it is: the first token reads it and writes to the other one. */
-      recurrent->state = recurrent->before;
-      recurrent->before = (float *) rule.from;
-    }
-    mark->rule_rows += qkv->rows;
+    if (rule.n <= PREPARE_ROWS)
+      prepare_rows (&prepare, 0, rule.n, 0);
+    else
+      ox_pool_run (self->pool, prepare_rows, &prepare, rule.n, PREPARE_ROWS);
+    rule.from = log_rows (recurrent, rule.ready, rule.v, rule.n);
+    rule.state = recurrent->state;
+    run_rule (&rule);
   }
-  rule.state = recurrent->state;
-  run_rule (&rule);
 }
 
 /* ---- Going back ---- */
