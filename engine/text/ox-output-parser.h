@@ -16,7 +16,7 @@ typedef enum {
 /* Valid during the callback only. */
 typedef struct {
   OxOutputType type;
-  const char *text;      /* whole UTF-8 characters, never empty */
+  const char *text;      /* whole UTF-8 characters; only a malformed call may be empty */
   const char *name;      /* of the tool */
   const char *arguments; /* a JSON object */
 } OxOutput;

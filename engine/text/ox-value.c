@@ -255,10 +255,37 @@ ox_value_append_number (GString *out, yyjson_val *number)
     g_string_append (out, strcmp (text, "-0") == 0 ? "0" : text);
 }
 
+gboolean
+ox_value_is_finite (yyjson_val *val)
+{
+  yyjson_val *key, *child;
+  gsize i, max;
+
+  if (yyjson_is_raw (val)) {
+    double number = g_ascii_strtod (yyjson_get_raw (val), NULL);
+
+    return isfinite (number);
+  }
+  if (yyjson_is_arr (val)) {
+    yyjson_arr_foreach (val, i, max, child)
+    {
+      if (!ox_value_is_finite (child))
+        return FALSE;
+    }
+  } else if (yyjson_is_obj (val)) {
+    yyjson_obj_foreach (val, i, max, key, child)
+    {
+      if (!ox_value_is_finite (child))
+        return FALSE;
+    }
+  }
+  return TRUE;
+}
+
 /* ---- Printing ---- */
 
-static void
-append_json_string (GString *out, const char *text, gsize len)
+void
+ox_value_append_json_string (GString *out, const char *text, gsize len)
 {
   g_string_append_c (out, '"');
   for (gsize i = 0; i < len; i++) {
@@ -299,14 +326,14 @@ ox_value_append_json (GString *out, yyjson_val *val)
     {
       if (i > 0)
         g_string_append (out, ", ");
-      append_json_string (out, yyjson_get_str (key), yyjson_get_len (key));
+      ox_value_append_json_string (out, yyjson_get_str (key), yyjson_get_len (key));
       g_string_append (out, ": ");
       ox_value_append_json (out, child);
     }
     g_string_append_c (out, '}');
     break;
   case YYJSON_TYPE_STR:
-    append_json_string (out, yyjson_get_str (val), yyjson_get_len (val));
+    ox_value_append_json_string (out, yyjson_get_str (val), yyjson_get_len (val));
     break;
   case YYJSON_TYPE_RAW:
     ox_value_append_number (out, val);

@@ -26,11 +26,14 @@ yyjson_val *ox_value_get_root (const OxValue *value);
 
 /* A raw number's value as Python prints it after json.loads(): 1.0, 1e-07, 1e+22, -0.0; integers digit by digit. */
 void ox_value_append_number (GString *out, yyjson_val *number);
+/* Whether all numbers are: JSON has no others, but 1e999 is valid JSON that no double holds. */
+gboolean ox_value_is_finite (yyjson_val *val);
 /* As Python's json.dumps(ensure_ascii=False): ", " and ": " between parts. */
 void ox_value_append_json (GString *out, yyjson_val *val);
+void ox_value_append_json_string (GString *out, const char *text, gsize len);
 /* As Python's str(): True, None, {'a': 'b'}; a string at the top is itself. */
 void ox_value_append_python (GString *out, yyjson_val *val);
 /* The keys of an object, sorted as jinja's dictsort does: without regard to case, equal ones in their order. */
 GPtrArray *ox_value_sorted_keys (yyjson_val *object);
-/* @len bytes of a double as Python's repr() has it. */
+/* A double as Python's repr() has it. */
 void ox_value_append_double (GString *out, double number);
