@@ -179,23 +179,31 @@ conv_blocks (void *data, size_t begin, size_t end, unsigned worker)
   }
 }
 
-/* The weights with the channels of a tap side by side; once, as a vector belongs to one layer. */
-static gboolean
+/* The weights with the channels of a tap side by side; once, as a vector belongs to one layer. The sessions of a model share its vectors
+ * and may come here at the same time. */
+static const float *
 arrange_by_tap (OxOpsCpu *self, OxVector *w, gsize channels, gsize taps)
 {
+  static GMutex lock;
   GError *error = NULL;
+  float *by_tap = g_atomic_pointer_get (&w->by_tap);
 
-  if (w->by_tap != NULL)
-    return TRUE;
-  w->by_tap = ox_cpu_alloc (channels * taps * sizeof (float), "the weights of a convolution", &error);
-  if (w->by_tap == NULL) {
-    ox_ops_cpu_fail (self, error);
-    return FALSE;
+  if (by_tap != NULL)
+    return by_tap;
+  g_mutex_lock (&lock);
+  by_tap = w->by_tap;
+  if (by_tap == NULL)
+    by_tap = ox_cpu_alloc (channels * taps * sizeof (float), "the weights of a convolution", &error);
+  if (by_tap != NULL && by_tap != w->by_tap) {
+    for (gsize c = 0; c < channels; c++)
+      for (gsize j = 0; j < taps; j++)
+        by_tap[j * channels + c] = w->data[c * taps + j];
+    g_atomic_pointer_set (&w->by_tap, by_tap);
   }
-  for (gsize c = 0; c < channels; c++)
-    for (gsize j = 0; j < taps; j++)
-      w->by_tap[j * channels + c] = w->data[c * taps + j];
-  return TRUE;
+  g_mutex_unlock (&lock);
+  if (by_tap == NULL)
+    ox_ops_cpu_fail (self, error);
+  return by_tap;
 }
 
 /* @inputs becomes the last @history rows of @inputs followed by @n rows of @x. */
@@ -217,9 +225,8 @@ cpu_causal_conv (OxOps *ops, OxTensor *y, const OxTensor *x, OxVector *w, OxRecu
   gsize channels = recurrent->channels;
   Mark *mark = &recurrent->mark;
 
-  if (!ox_ops_cpu_running (self) || !arrange_by_tap (self, w, channels, recurrent->shape.conv_kernel))
+  if (!ox_ops_cpu_running (self) || (work.w = arrange_by_tap (self, w, channels, recurrent->shape.conv_kernel)) == NULL)
     return;
-  work.w = w->by_tap;
   work.blocks = (channels + CONV_BLOCK - 1) / CONV_BLOCK;
   if (x->rows * channels < MIN_PARALLEL_CONV)
     conv_blocks (&work, 0, x->rows * work.blocks, 0);
