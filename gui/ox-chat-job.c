@@ -72,6 +72,11 @@ event_cb (const OxEvent *event, gpointer user_data)
   g_mutex_lock (&self->mutex);
   progress->statistics = event->statistics;
   switch (event->type) {
+  case OX_EVENT_CONTEXT:
+  case OX_EVENT_TOOL_CALL:
+  case OX_EVENT_TOOL_RESULT:
+  case OX_EVENT_TOOL_MALFORMED:
+    break;
   case OX_EVENT_PREFILL:
     progress->state = OX_MESSAGE_READING;
     progress->prefill_done = event->done;
