@@ -320,6 +320,190 @@ test_defaults (void)
   g_assert_cmpuint (unified->max_position_embeddings, ==, 262144);
 }
 
+/* ---- What does not fit together ---- */
+
+static const char large[] =
+  "{\"model_type\":\"gemma4\",\"text_config\":{@\"attention_k_eq_v\":true,\"enable_moe_block\":true,\"num_experts\":"
+  "128,"
+  "\"top_k_experts\":8,\"moe_intermediate_size\":704,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+  "\"num_global_key_value_heads\":2}}";
+static const char drafter[] =
+  "{\"model_type\":\"gemma4_assistant\",\"use_ordered_embeddings\":true,\"num_centroids\":2048,"
+  "\"text_config\":{@\"num_hidden_layers\":4}}";
+/* @extra takes the place of fields of the same name behind it: the first of two counts. */
+static const struct {
+  const char *name;
+  const char *base;
+  const char *extra;
+  int code;
+  const char *text;
+} misfits[] = {
+  { "heads", large, "\"num_attention_heads\":12,", OX_ERROR_DAMAGED,
+    "“text_config.num_attention_heads” is 12, a multiple of “text_config.num_key_value_heads” (8) was expected" },
+  { "global-heads", large, "\"num_global_key_value_heads\":3,", OX_ERROR_DAMAGED,
+    "“text_config.num_attention_heads” is 16, a multiple of “text_config.num_global_key_value_heads” (3)" },
+  { "global-head-dim", large, "\"global_head_dim\":33,", OX_ERROR_DAMAGED, "“text_config.global_head_dim” is 33" },
+  { "wide-heads", large, "\"num_attention_heads\":4096,\"head_dim\":4096,", OX_ERROR_DAMAGED,
+    "“text_config.num_attention_heads” is 4096, at most 256 heads of “text_config.head_dim” (4096) was expected" },
+  { "top-k", large, "\"top_k_experts\":129,", OX_ERROR_DAMAGED,
+    "“text_config.top_k_experts” is 129, at most “text_config.num_experts” (128) was expected" },
+  { "experts-missing", large, "\"num_experts\":null,", OX_ERROR_DAMAGED, "“text_config.num_experts” is missing" },
+  { "expert-width", large, "\"num_experts\":4096,\"moe_intermediate_size\":4097,", OX_ERROR_DAMAGED,
+    "“text_config.moe_intermediate_size” is 4097" },
+  { "per-layer-input", e2b, "\"hidden_size_per_layer_input\":30000,", OX_ERROR_DAMAGED,
+    "“text_config.hidden_size_per_layer_input” is 30000" },
+  { "per-layer-vocab", e2b, "\"vocab_size_per_layer_input\":262143,", OX_ERROR_DAMAGED,
+    "“text_config.vocab_size_per_layer_input” is 262143, at least “text_config.vocab_size” (262144) was expected" },
+  { "all-shared", e2b, "\"num_kv_shared_layers\":35,", OX_ERROR_DAMAGED,
+    "“text_config.num_kv_shared_layers” is 35, less than “text_config.num_hidden_layers” (35) was expected" },
+  { "shared-full", e2b, "\"num_kv_shared_layers\":30,", OX_ERROR_DAMAGED, "finds an earlier one of its kind" },
+  { "flat-rope", e2b, "\"rope_parameters\":{\"rope_theta\":1e6},", OX_ERROR_DAMAGED,
+    "“text_config.rope_parameters.full_attention” is missing" },
+  { "part-of-default", e2b,
+    "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.25}},",
+    OX_ERROR_UNSUPPORTED, "“text_config.rope_parameters.full_attention.partial_rotary_factor” is 0.25" },
+  { "rope-type", e2b, "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"yarn\",\"factor\":4}},",
+    OX_ERROR_UNSUPPORTED, "“text_config.rope_parameters.full_attention.rope_type” is “yarn”" },
+  { "linear-layer", e2b, "\"num_hidden_layers\":1,\"layer_types\":[\"linear_attention\"],", OX_ERROR_UNSUPPORTED,
+    "“text_config.layer_types” has “linear_attention” for layer 0" },
+  { "direction", e2b, "\"use_bidirectional_attention\":\"all\",", OX_ERROR_UNSUPPORTED,
+    "“text_config.use_bidirectional_attention” is “all”" },
+  { "override", e2b, "\"per_layer_config\":{\"4\":{\"sliding_window\":8}},", OX_ERROR_UNSUPPORTED,
+    "“text_config.per_layer_config.4.sliding_window”" },
+  { "override-sliding", e2b, "\"per_layer_config\":{\"0\":{\"head_dim\":64}},", OX_ERROR_UNSUPPORTED,
+    "“text_config.per_layer_config.0”" },
+  { "inner-kind", e2b, "\"model_type\":\"qwen3_5_text\",", OX_ERROR_UNSUPPORTED,
+    "“text_config.model_type” is “qwen3_5_text” in a model of kind “gemma4”" },
+  { "inner-unknown", e2b, "\"model_type\":\"gemma5_text\",", OX_ERROR_UNSUPPORTED, "“gemma5_text”" },
+  { "drafter-shared", drafter, "\"num_kv_shared_layers\":2,", OX_ERROR_DAMAGED,
+    "“text_config.num_kv_shared_layers” is 2, “num_hidden_layers” (4), as in every drafter, was expected" },
+  { "drafter-experts", drafter,
+    "\"enable_moe_block\":true,\"num_experts\":8,\"top_k_experts\":2,\"moe_intermediate_size\":8,",
+    OX_ERROR_UNSUPPORTED, "“text_config.enable_moe_block” is true in a drafter" },
+  { "centroids", drafter, "\"vocab_size\":262145,", OX_ERROR_DAMAGED, "num_centroids" },
+  { "qwen-heads", qwen, "\"linear_num_value_heads\":40,", OX_ERROR_DAMAGED,
+    "“linear_num_value_heads” is 40, a multiple of “linear_num_key_heads” (16) was expected" },
+  { "qwen-odd-part", qwen, "\"partial_rotary_factor\":0.254,", OX_ERROR_DAMAGED,
+    "“rope_parameters” says that 0.254 of “head_dim” (256) is rotated, an even number of values was expected" },
+  { "qwen-gate", qwen, "\"attn_output_gate\":false,", OX_ERROR_UNSUPPORTED, "“attn_output_gate” is false" },
+  { "qwen-experts", qwen, "\"num_experts\":256,", OX_ERROR_UNSUPPORTED, "mixture of experts" },
+  { "qwen-sliding", qwen, "\"layer_types\":[\"sliding_attention\"],\"num_hidden_layers\":1,", OX_ERROR_UNSUPPORTED,
+    "“sliding_attention” for layer 0" },
+  { "qwen-eos", qwen, "\"eos_token_id\":\"x\",", OX_ERROR_DAMAGED, "“eos_token_id” is “x”" },
+};
+
+static void
+test_misfit (gconstpointer data)
+{
+  guint i = GPOINTER_TO_UINT (data);
+  g_autoptr (GError) error = NULL;
+
+  g_assert_null (parse (misfits[i].base, misfits[i].extra, &error));
+  ox_check_error (&error, misfits[i].code, OX_CHECK_FILE_NAME, misfits[i].text);
+}
+
+static const struct {
+  const char *key;
+  int code;
+  const char *text;
+  OxPiece pieces[8];
+} gguf_misfits[] = {
+  { "gemma4.attention.head_count_kv",
+    OX_ERROR_UNSUPPORTED,
+    "differs between layers of one kind",
+    { U32 (9), U32 (4), U64 (4), U32 (2), U32 (1), U32 (1), U32 (1) } },
+  { "gemma4.attention.head_count_kv",
+    OX_ERROR_DAMAGED,
+    "a multiple of “gemma4.attention.head_count_kv” (3)",
+    { U32 (9), U32 (4), U64 (4), U32 (2), U32 (3), U32 (2), U32 (3) } },
+  { "gemma4.feed_forward_length",
+    OX_ERROR_UNSUPPORTED,
+    "gemma4.attention.shared_kv_layers",
+    { U32 (9), U32 (4), U64 (4), U32 (32), U32 (64), U32 (64), U32 (64) } },
+  { "gemma4.attention.shared_kv_layers", OX_ERROR_DAMAGED, "less than “gemma4.block_count” (4)", { U32 (4), U32 (4) } },
+  { "gemma4.attention.value_length_swa",
+    OX_ERROR_UNSUPPORTED,
+    "differs from “gemma4.attention.key_length_swa”",
+    { U32 (4), U32 (16) } },
+  { "gemma4.rope.dimension_count",
+    OX_ERROR_UNSUPPORTED,
+    "differs from “gemma4.attention.key_length”",
+    { U32 (4), U32 (4) } },
+  { "gemma4.expert_used_count", OX_ERROR_DAMAGED, "at most “gemma4.expert_count” (8)", { U32 (4), U32 (9) } },
+  { "gemma4.rope.scaling.type", OX_ERROR_UNSUPPORTED, "positions are scaled by “yarn”", { U32 (8), STR ("yarn") } },
+  { "gemma4.attn_logit_softcapping", OX_ERROR_UNSUPPORTED, "scores are capped", { U32 (6), F32 (50) } },
+  { "qwen35.nextn_predict_layers", OX_ERROR_DAMAGED, "less than “qwen35.block_count” (5)", { U32 (4), U32 (5) } },
+  { "qwen35.rope.dimension_count", OX_ERROR_DAMAGED, "“qwen35.attention.key_length” (16)", { U32 (4), U32 (3) } },
+  { "qwen35.ssm.inner_size", OX_ERROR_DAMAGED, "a multiple of “qwen35.ssm.time_step_rank” (4)", { U32 (4), U32 (33) } },
+  { "qwen35.ssm.time_step_rank", OX_ERROR_DAMAGED, "a multiple of “qwen35.ssm.group_count” (2)", { U32 (4), U32 (1) } },
+  { "qwen35.expert_count", OX_ERROR_UNSUPPORTED, "mixture of experts", { U32 (4), U32 (64) } },
+};
+
+static void
+test_gguf_misfits (void)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (gguf_misfits); i++) {
+    gboolean gemma = g_str_has_prefix (gguf_misfits[i].key, "gemma4");
+    gsize n = 0;
+    g_autoptr (GError) error = NULL;
+    g_autoptr (GBytes) bytes = NULL;
+    g_autoptr (OxFile) file = NULL;
+    g_autoptr (OxWeights) weights = NULL;
+
+    while (n < G_N_ELEMENTS (gguf_misfits[i].pieces) && gguf_misfits[i].pieces[n].kind != OX_PIECE_END)
+      n++;
+    bytes = gemma ? ox_build_gemma4_gguf (gguf_misfits[i].key, gguf_misfits[i].pieces, n)
+                  : ox_build_qwen35_gguf (gguf_misfits[i].key, gguf_misfits[i].pieces, n);
+    file = ox_file_new_for_bytes (bytes, OX_CHECK_FILE_NAME);
+    weights = ox_weights_open_gguf (file, &error);
+    g_assert_no_error (error);
+    g_assert_null (ox_config_from_gguf (ox_weights_get_gguf (weights), weights, OX_CHECK_FILE_NAME, &error));
+    ox_check_error (&error, gguf_misfits[i].code, OX_CHECK_FILE_NAME, gguf_misfits[i].text);
+  }
+}
+
+/* Numbers by layer, layers that share, and layers that predict further tokens. */
+static void
+test_gguf (void)
+{
+  static const OxPiece by_layer[] = { U32 (9), U32 (4), U64 (5), U32 (0), U32 (0), U32 (0), U32 (2), U32 (2) };
+  static const OxPiece recurrent[] = { U32 (9), U32 (7), U64 (4), U8 (0), U8 (1), U8 (1), U8 (0) };
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GBytes) gemma_bytes = ox_build_gemma4_gguf (NULL, NULL, 0);
+  g_autoptr (GBytes) qwen_bytes = ox_build_qwen35_gguf ("qwen35.attention.head_count_kv", by_layer, 8);
+  g_autoptr (GBytes) listed_bytes = ox_build_qwen35_gguf ("qwen35.attention.recurrent_layers", recurrent, 7);
+  GBytes *all[] = { gemma_bytes, qwen_bytes, listed_bytes };
+  OxConfig *configs[3];
+
+  for (guint i = 0; i < 3; i++) {
+    g_autoptr (OxFile) file = ox_file_new_for_bytes (all[i], OX_CHECK_FILE_NAME);
+    g_autoptr (OxWeights) weights = ox_weights_open_gguf (file, &error);
+
+    g_assert_no_error (error);
+    configs[i] = ox_config_from_gguf (ox_weights_get_gguf (weights), weights, OX_CHECK_FILE_NAME, &error);
+    g_assert_no_error (error);
+  }
+  check_layers (configs[0], "sfsf");
+  g_assert_true (configs[0]->use_double_wide_mlp && configs[0]->attention_k_eq_v);
+  g_assert_cmpuint (configs[0]->intermediate_size, ==, 32);
+  g_assert_cmpuint (ox_config_intermediate_size (configs[0], 2), ==, 64);
+  g_assert_cmpuint (configs[0]->num_key_value_heads, ==, 2);
+  g_assert_cmpuint (configs[0]->num_global_key_value_heads, ==, 1);
+  g_assert_cmpuint (configs[0]->num_kv_shared_layers, ==, 2);
+  g_assert_cmpint (configs[0]->rope.type, ==, OX_ROPE_PROPORTIONAL);
+  check_ids (configs[0]->eos_token_ids, 2, 0u, 2u);
+
+  check_layers (configs[1], "lllf");
+  g_assert_cmpuint (configs[1]->mtp_num_hidden_layers, ==, 1);
+  g_assert_cmpuint (configs[1]->num_key_value_heads, ==, 2);
+  g_assert_cmpuint (configs[1]->linear_value_head_dim, ==, 8);
+  g_assert_true (configs[1]->linear_heads_tiled);
+  g_assert_false (configs[1]->norm_plus_one || configs[1]->tie_word_embeddings);
+  check_layers (configs[2], "fllf");
+  for (guint i = 0; i < 3; i++)
+    ox_config_free (configs[i]);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -331,5 +515,12 @@ main (int argc, char **argv)
   g_test_add_func ("/config/families/drafter", test_drafter);
   g_test_add_func ("/config/families/qwen35", test_qwen35);
   g_test_add_func ("/config/families/defaults", test_defaults);
+  for (guint i = 0; i < G_N_ELEMENTS (misfits); i++) {
+    g_autofree char *path = g_strconcat ("/config/families/misfit/", misfits[i].name, NULL);
+
+    g_test_add_data_func (path, GUINT_TO_POINTER (i), test_misfit);
+  }
+  g_test_add_func ("/config/families/gguf", test_gguf);
+  g_test_add_func ("/config/families/gguf-misfits", test_gguf_misfits);
   return g_test_run ();
 }
