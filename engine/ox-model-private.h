@@ -34,6 +34,7 @@ struct _OxModel {
   OxWeights *drafter_weights;
   OxConfig *drafter_config;
   OxStateOptions state_options;
+  char *packed_path; /* what is kept of it on disk for the next start, or NULL */
 };
 
 /* As ox_model_load(). Without tokenizer the model takes ids only, by ox_session_eval(): golden checkpoints have no text. */

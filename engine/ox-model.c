@@ -140,7 +140,7 @@ load_networks (
   model->network = ox_network_load (&loader, error);
   ok = model->network != NULL &&
        ox_model_load_drafter (model, &loader, options != NULL ? options->drafter : NULL, state->cancellable, error);
-  ox_packed_cache_close (cache, ok);
+  model->packed_path = ox_packed_cache_close (cache, ok);
   return ok;
 }
 
@@ -217,6 +217,7 @@ ox_model_unref (OxModel *model)
   g_clear_pointer (&model->config, ox_config_free);
   ox_model_plan_free (model->plan);
   g_array_unref (model->stop_ids);
+  g_free (model->packed_path);
   g_free (model);
 }
 

@@ -52,7 +52,8 @@ typedef struct {
 struct _OxPackedCache {
   char *path;
   guint8 key[ID_BYTES];
-  gboolean spoiled; /* what was found is not what it should be */
+  GHashTable *files; /* those that the key is made from: only their tensors are known here */
+  gboolean spoiled;  /* what was found is not what it should be */
 
   /* Reading */
   int fd;              /* -1: nothing kept */
@@ -170,12 +171,11 @@ checksum_file (GChecksum *checksum, OxFile *file, guint64 header_bytes)
   return TRUE;
 }
 
+/* @headers: OxFile → where its tensors begin (guint64) */
 static gboolean
-model_key (OxWeights *weights, const OxPackedLayout *layout, guint8 key[ID_BYTES])
+model_key (OxWeights *weights, const OxPackedLayout *layout, GHashTable *headers, guint8 key[ID_BYTES])
 {
   g_autoptr (GChecksum) checksum = g_checksum_new (G_CHECKSUM_SHA256);
-  g_autoptr (GHashTable) headers =
-    g_hash_table_new_full (NULL, NULL, NULL, g_free); /* OxFile → where its tensors begin */
   g_autoptr (GPtrArray) files = g_ptr_array_new ();
 
   /* In the order of the names of tensors, which is the same every time. */
@@ -330,11 +330,13 @@ ox_packed_cache_open (OxWeights *weights, const OxPackedLayout *layout, guint64 
   OxPackedCache *cache;
   g_autofree char *name = NULL;
   GString *hex;
+  g_autoptr (GHashTable) files = g_hash_table_new_full (NULL, NULL, NULL, g_free);
   guint8 key[ID_BYTES];
 
-  if (!model_key (weights, layout, key))
+  if (!model_key (weights, layout, files, key))
     return NULL;
   cache = g_new0 (OxPackedCache, 1);
+  cache->files = g_steal_pointer (&files);
   cache->fd = cache->out = -1;
   cache->entries = g_hash_table_new (id_hash, id_equal);
   cache->out_index = g_array_new (FALSE, FALSE, sizeof (Entry));
@@ -357,7 +359,7 @@ ox_packed_cache_open (OxWeights *weights, const OxPackedLayout *layout, guint64 
   stop_reading (cache);
   cache->temporary = ox_packed_folder_create (expected_bytes, &cache->out);
   if (cache->temporary == NULL) {
-    ox_packed_cache_close (cache, FALSE);
+    g_free (ox_packed_cache_close (cache, FALSE));
     return NULL;
   }
   return cache;
@@ -427,7 +429,7 @@ ox_packed_cache_read (OxPackedCache *cache,
   const Entry *entry;
   guint8 id[ID_BYTES];
 
-  if (cache->fd < 0)
+  if (cache->fd < 0 || !g_hash_table_contains (cache->files, tensor->file))
     return OX_PACKED_ABSENT;
   matrix_id (tensor, map, matrix, id);
   entry = g_hash_table_lookup (cache->entries, id);
@@ -466,7 +468,7 @@ ox_packed_cache_store (OxPackedCache *cache,
                      .user_data = user_data };
   Entry entry = { .offset = cache->end, .bytes = bytes, .first_block = cache->out_hashes->len };
 
-  if (cache->out < 0)
+  if (cache->out < 0 || !g_hash_table_contains (cache->files, tensor->file))
     return TRUE;
   matrix_id (tensor, map, matrix, entry.id);
   g_array_set_size (cache->out_hashes, (guint) (entry.first_block + count_blocks (bytes)));
@@ -520,11 +522,15 @@ remove_spoiled (OxPackedCache *cache)
     unlink (cache->path);
 }
 
-void
+char *
 ox_packed_cache_close (OxPackedCache *cache, gboolean complete)
 {
+  char *path = NULL;
+  gboolean kept;
+
   if (cache == NULL)
-    return;
+    return NULL;
+  kept = cache->fd >= 0 && !cache->spoiled;
   if (cache->spoiled)
     remove_spoiled (cache);
   if (cache->out >= 0 && complete && cache->out_index->len > 0 && write_index (cache) &&
@@ -532,13 +538,18 @@ ox_packed_cache_close (OxPackedCache *cache, gboolean complete)
     close (cache->out);
     cache->out = -1;
     ox_packed_folder_trim (cache->path);
+    kept = TRUE;
   }
   stop_writing (cache);
   stop_reading (cache);
+  if (kept)
+    path = g_steal_pointer (&cache->path);
+  g_hash_table_unref (cache->files);
   g_hash_table_unref (cache->entries);
   g_array_unref (cache->out_index);
   g_array_unref (cache->out_hashes);
   g_free (cache->temporary);
   g_free (cache->path);
   g_free (cache);
+  return path;
 }

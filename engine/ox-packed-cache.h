@@ -29,8 +29,9 @@ typedef enum {
 /* The cache of the model in @weights. @expected_bytes: what its kept matrices will take. NULL when there is nothing kept and nothing
  * can be: no folder, no space, over the limit. */
 OxPackedCache *ox_packed_cache_open (OxWeights *weights, const OxPackedLayout *layout, guint64 expected_bytes);
-/* Ends it. With @complete what was stored is there for the next start, else it is dropped. NULL is fine. */
-void ox_packed_cache_close (OxPackedCache *cache, gboolean complete);
+/* Ends it. With @complete what was stored is there for the next start, else it is dropped. NULL is fine. Returns the path of the file
+ * that is kept now, or NULL; free with g_free(). */
+char *ox_packed_cache_close (OxPackedCache *cache, gboolean complete);
 
 /* Whether it takes work to pack a matrix of @type with @kernel into @held_type; reading a copy from disk is no better than the rest. */
 gboolean ox_packed_cache_wants (const OxLinearKernel *kernel, guint32 type, guint32 held_type);
@@ -43,7 +44,8 @@ OxPackedResult ox_packed_cache_read (OxPackedCache *cache,
                                      gsize bytes,
                                      OxLoadFunc progress,
                                      gpointer user_data);
-/* Keeps it. FALSE when @progress, which is told of 0 bytes, said to stop. */
+/* Keeps it. FALSE when @progress, which is told of 0 bytes, said to stop. Matrices of other files than the cache was opened for, such
+ * as a drafter's, are left alone here and above. */
 gboolean ox_packed_cache_store (OxPackedCache *cache,
                                 OxPool *pool,
                                 const OxTensorInfo *tensor,

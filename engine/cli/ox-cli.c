@@ -16,6 +16,8 @@ static const OxCliCommand commands[] = {
   { "tokenize", "text to token ids, and back", ox_cli_tokenize },
   { "info", "what a model is and needs, and what this computer has", ox_cli_info },
   { "bench", "how fast a model runs here, and how fast it could", ox_cli_bench },
+  { "quantize", "round and pack a model ahead of time", ox_cli_quantize },
+  { "dry-run", "what a published model would take here", ox_cli_dry_run },
 };
 
 static void

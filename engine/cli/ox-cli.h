@@ -47,6 +47,8 @@ int ox_cli_generate (OxCli *cli, int argc, char **argv);
 int ox_cli_tokenize (OxCli *cli, int argc, char **argv);
 int ox_cli_info (OxCli *cli, int argc, char **argv);
 int ox_cli_bench (OxCli *cli, int argc, char **argv);
+int ox_cli_quantize (OxCli *cli, int argc, char **argv);
+int ox_cli_dry_run (OxCli *cli, int argc, char **argv);
 
 /* ---- Options ---- */
 

@@ -1,0 +1,108 @@
+/* oxinfer-cli quantize: rounding and packing a model's weights ahead of time.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-cli.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ox-model-private.h"
+
+static void
+on_progress (double fraction, gpointer user_data)
+{
+  fprintf (stderr, "\rPacking… %3.0f %%", 100 * fraction);
+}
+
+static void
+write_result (OxCli *cli, const OxModel *model)
+{
+  const OxModelPlan *plan = model->plan;
+  struct stat st = { 0 };
+  g_autofree char *in_memory = g_format_size (plan->weight_bytes);
+  g_autofree char *text = NULL;
+
+  if (model->packed_path != NULL && stat (model->packed_path, &st) == 0) {
+    g_autofree char *shown = g_filename_display_name (model->packed_path);
+    g_autofree char *on_disk = g_format_size ((guint64) st.st_size);
+
+    text = g_strdup_printf ("%s, %s: kept in %s (%s); takes %s of memory\n", plan->name, plan->format, shown, on_disk,
+                            in_memory);
+  } else {
+    text = g_strdup_printf (
+      "%s, %s: nothing is kept: it loads as quickly without, or there is no room; takes %s of memory\n", plan->name,
+      plan->format, in_memory);
+  }
+  ox_cli_write (cli, text);
+}
+
+static void
+write_result_json (OxCli *cli, const OxModel *model)
+{
+  yyjson_mut_doc *doc = yyjson_mut_doc_new (NULL);
+  yyjson_mut_val *root = yyjson_mut_obj (doc);
+  g_autofree char *path = model->packed_path != NULL ? g_utf8_make_valid (model->packed_path, -1) : NULL;
+  struct stat st = { 0 };
+
+  yyjson_mut_doc_set_root (doc, root);
+  yyjson_mut_obj_add_strcpy (doc, root, "format", model->plan->format);
+  yyjson_mut_obj_add_uint (doc, root, "weight_bytes", model->plan->weight_bytes);
+  if (path != NULL && stat (model->packed_path, &st) == 0)
+    yyjson_mut_obj_add_strcpy (doc, root, "path", path);
+  else
+    yyjson_mut_obj_add_null (doc, root, "path");
+  yyjson_mut_obj_add_uint (doc, root, "file_bytes", (guint64) st.st_size);
+  ox_cli_write_json (cli, doc);
+}
+
+int
+ox_cli_quantize (OxCli *cli, int argc, char **argv)
+{
+  g_autofree char *weights = NULL;
+  g_auto (GStrv) rest = NULL;
+  gboolean shows = isatty (STDERR_FILENO);
+  int threads = 0;
+  const GOptionEntry entries[] = {
+    { "weights", 0, 0, G_OPTION_ARG_FILENAME, &weights, "8 or 4 bits a weight (default: what fits in memory)",
+      "q8|q4" },
+    { "threads", 't', 0, G_OPTION_ARG_INT, &threads, "Worker threads (default: every core allowed)", "N" },
+    { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object", NULL },
+    { NULL },
+  };
+  OxModelOptions options = { 0 };
+  g_autoptr (OxModel) model = NULL;
+  g_autoptr (GError) error = NULL;
+  int exit_code;
+
+  if (!ox_cli_parse (
+        cli, argc, argv, 0, entries, "MODEL",
+        "Rounds and packs the weights now, so that the next start of the model only reads them. The result is kept\n"
+        "in the cache folder, where every start would put it.\n\n"
+        "Examples:\n"
+        "  oxinfer-cli quantize Qwen3.5-2B\n"
+        "  oxinfer-cli quantize gemma-4-12b-it --weights q4",
+        &rest, &exit_code))
+    return exit_code;
+  if (rest == NULL || g_strv_length (rest) != 1)
+    return ox_cli_usage (cli, "which model? One is to be named");
+  if (weights != NULL && strcmp (weights, "q8") != 0 && strcmp (weights, "q4") != 0)
+    return ox_cli_usage (cli, "--weights is “q8” or “q4”");
+  if (threads < 0 || threads > 1024)
+    return ox_cli_usage (cli, "--threads is between 0 and 1024");
+  if (weights != NULL)
+    options.weights = strcmp (weights, "q8") == 0 ? OX_MODEL_WEIGHTS_Q8 : OX_MODEL_WEIGHTS_Q4;
+  options.threads = (guint) threads;
+  ox_cli_catch_signals (cli);
+  model = ox_model_load_full (rest[0], &options, FALSE, shows ? on_progress : NULL, NULL, cli->cancellable, &error);
+  if (shows)
+    fputs ("\r                \r", stderr);
+  if (model == NULL)
+    return ox_cli_fail (cli, error);
+  if (cli->json)
+    write_result_json (cli, model);
+  else
+    write_result (cli, model);
+  return cli->output_error != 0 ? ox_cli_fail (cli, NULL) : OX_CLI_OK;
+}
