@@ -238,7 +238,7 @@ ox_chat_add_tool (OxChat *chat, const char *declaration, GError **error)
   root = ox_value_get_root (value);
   function = yyjson_obj_get (root, "function");
   if (!yyjson_equals_str (yyjson_obj_get (root, "type"), "function") ||
-      yyjson_get_len (yyjson_obj_get (function, "name")) == 0) {
+      !yyjson_is_str (yyjson_obj_get (function, "name")) || yyjson_get_len (yyjson_obj_get (function, "name")) == 0) {
     g_set_error_literal (
       error, OX_ERROR, OX_ERROR_INVALID,
       "A tool's declaration has to be a JSON object with “type”: “function” and an object “function” "

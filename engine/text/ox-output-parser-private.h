@@ -10,7 +10,7 @@
 
 /* A call that turns out to be broken late is read again from its first end mark on. More often than this, what follows counts as
  * part of the broken call, so that the time stays linear. */
-#define OX_PARSER_MAX_REWINDS 64
+#define OX_PARSER_MAX_REWINDS 16
 
 struct _OxOutputParser {
   OxOutputSyntax syntax;

@@ -449,7 +449,8 @@ ox_value_sorted_keys (yyjson_val *object)
   {
     keys[i] = (SortKey) { key, g_utf8_strdown (yyjson_get_str (key), (gssize) yyjson_get_len (key)), i };
   }
-  qsort (keys, n, sizeof *keys, compare_keys);
+  if (n > 1)
+    qsort (keys, n, sizeof *keys, compare_keys);
   for (i = 0; i < n; i++) {
     g_ptr_array_add (sorted, keys[i].key);
     g_free (keys[i].folded);
