@@ -5,8 +5,8 @@
 #include "io/ox-config-fields.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "io/ox-quote.h"
 
 #define ROPES (OX_ROPE_BIT (OX_ROPE_DEFAULT) | OX_ROPE_BIT (OX_ROPE_LINEAR) | OX_ROPE_BIT (OX_ROPE_PROPORTIONAL))
 
@@ -82,8 +82,11 @@ read_override (
     return ox_fields_damaged (error, all, layer, object, "an object");
   yyjson_obj_foreach (object, idx, max, key, val)
   {
-    if (!yyjson_equals_str (key, "head_dim") && !yyjson_equals_str (key, "num_key_value_heads"))
-      return ox_fields_unsupported (error, &fields, yyjson_get_str (key), "set for a single layer");
+    if (!yyjson_equals_str (key, "head_dim") && !yyjson_equals_str (key, "num_key_value_heads")) {
+      g_autofree char *quoted = ox_quote (yyjson_get_str (key), (gssize) yyjson_get_len (key));
+
+      return ox_fields_unsupported (error, &fields, quoted, "set for a single layer");
+    }
   }
   return ox_fields_read_uint (&fields, "head_dim", 1, OX_CONFIG_MAX_HEAD_DIM, *head_dim, head_dim, error) &&
          ox_fields_read_uint (&fields, "num_key_value_heads", 1, OX_CONFIG_MAX_HEADS, *kv_heads, kv_heads, error);
