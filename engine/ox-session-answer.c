@@ -105,7 +105,9 @@ on_output (const OxOutput *output, gpointer user_data)
 
     g_array_append_val (answer->calls, call);
   } else {
-    emit_text (answer, OX_EVENT_TOOL_MALFORMED, output->text);
+    answer->event.text = output->text;
+    ox_answer_emit (answer, OX_EVENT_TOOL_MALFORMED);
+    answer->event.text = NULL;
   }
 }
 

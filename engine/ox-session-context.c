@@ -6,8 +6,8 @@
 #include "ox-session-private.h"
 #include "text/ox-chat-private.h"
 
-/* The least that is worth answering in. */
-#define LEAST_ROOM 16
+/* The part of the context that is kept free for the answer. */
+#define ROOM_PART 4
 
 void
 ox_session_prompt_clear (OxSessionPrompt *prompt)
@@ -167,16 +167,11 @@ turns_dropped (const GArray *turns, guint n_dropped)
 }
 
 gboolean
-ox_session_make_prompt (OxSession *session,
-                        const OxChat *chat,
-                        guint max_tokens,
-                        OxSessionPrompt *prompt,
-                        GCancellable *cancellable,
-                        GError **error)
+ox_session_make_prompt (
+  OxSession *session, const OxChat *chat, OxSessionPrompt *prompt, GCancellable *cancellable, GError **error)
 {
   guint context_length = session->state->options.context_length;
-  guint room = max_tokens > 0 ? MIN (max_tokens, context_length / 4) : context_length / 4;
-  guint limit = context_length - MIN (MAX (room, LEAST_ROOM), context_length);
+  guint limit = context_length - context_length / ROOM_PART;
   g_autoptr (GArray) turns = NULL;
   guint again;
 
@@ -213,8 +208,7 @@ ox_session_measure (
   g_auto (OxSessionPrompt) prompt = { 0 };
 
   *use = (OxContextUse) { .context_length = session->state->options.context_length };
-  if (!ox_session_make_prompt (session, whole, session->model->default_sampling.max_tokens, &prompt, cancellable,
-                               error))
+  if (!ox_session_make_prompt (session, whole, &prompt, cancellable, error))
     return FALSE;
   use->prompt_tokens = prompt.n_whole;
   use->dropped_messages = prompt.n_dropped;

@@ -126,10 +126,8 @@ answer_chat (OxAnswer *answer, const OxChat *chat, guint round, GError **error)
 {
   OxSession *session = answer->session;
   g_auto (OxSessionPrompt) prompt = { 0 };
-  guint max_tokens = answer->sampling->max_tokens;
 
-  if (!ox_session_make_prompt (session, chat, max_tokens - MIN (max_tokens, answer->event.statistics.answer_tokens),
-                               &prompt, answer->cancellable, error))
+  if (!ox_session_make_prompt (session, chat, &prompt, answer->cancellable, error))
     return FALSE;
   if (round > 0 && prompt.ids->len >= answer->event.statistics.context_length) {
     /* Nothing that the caller has heard so far is wrong: the results of the tools are too long. */

@@ -99,14 +99,9 @@ typedef struct {
 void ox_session_prompt_clear (OxSessionPrompt *prompt);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (OxSessionPrompt, ox_session_prompt_clear)
 
-/* The tokens of @chat as the context policy allows, with room for an answer of @max_tokens (0: as long as it may be). Never fails for
- * being too long: ids->len tells. */
-gboolean ox_session_make_prompt (OxSession *session,
-                                 const OxChat *chat,
-                                 guint max_tokens,
-                                 OxSessionPrompt *prompt,
-                                 GCancellable *cancellable,
-                                 GError **error);
+/* The tokens of @chat as the context policy allows. Never fails for being too long: ids->len tells. */
+gboolean ox_session_make_prompt (
+  OxSession *session, const OxChat *chat, OxSessionPrompt *prompt, GCancellable *cancellable, GError **error);
 /* @chat with the declarations of the session's tools added. */
 OxChat *ox_session_add_tools (OxSession *session, const OxChat *chat);
 /* Tokens at the beginning of @ids that the session holds, too. */
