@@ -133,14 +133,15 @@ typedef struct {
   gsize scratch_floats;
 } AttentionWork;
 
-/* Item @i of heads × queries. The last queries come first: they have most keys to see, and what takes long is to begin early. */
+/* Item @i of heads × queries. Items of a head follow each other, so that its keys stay in the cache that cores share; the last queries
+ * come first: they have most keys to see, and what takes long is to begin early. */
 static OxAttentionRows
 item_rows (const AttentionWork *work, gsize i)
 {
-  gsize begin = (work->query_items - 1 - i / work->args.kv->n_heads) * work->queries;
+  gsize begin = (work->query_items - 1 - i % work->query_items) * work->queries;
 
   return (OxAttentionRows) {
-    .kv_head = i % work->args.kv->n_heads,
+    .kv_head = i / work->query_items,
     .query_begin = begin,
     .query_end = MIN (begin + work->queries, work->args.m),
   };

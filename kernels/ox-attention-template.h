@@ -91,57 +91,57 @@ score_groups (const uint32_t type, const size_t R, const size_t N, const Tile *t
   VF sums[OX_ATTENTION_TILE][MAX_UNITS * UNIT_VECTORS];
   size_t chunk = type == OX_TYPE_Q8_0 ? 32 : kv->head_dim;
 
-#pragma GCC unroll 8
+  UNROLL
   for (size_t n = 0; n < N; n++) {
     size_t slot = (tile->block * OX_KV_BLOCK + (first + n) * UNIT) % kv->capacity;
     k[n] = kv->k + (tile->kv_head * kv->capacity + slot) * kv->key_bytes;
   }
-#pragma GCC unroll 16
+  UNROLL_ROWS
   for (size_t r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (size_t n = 0; n < vectors; n++)
-      sums[r][n] = vf_set1 (0);
+    UNROLL
+  for (size_t n = 0; n < vectors; n++)
+    sums[r][n] = vf_set1 (0);
 
   for (size_t done = 0; done < kv->head_dim; done += chunk) {
     VF scale[MAX_UNITS * UNIT_VECTORS];
 
     if (type == OX_TYPE_Q8_0)
-#pragma GCC unroll 8
-      for (size_t n = 0; n < vectors; n++)
-        scale[n] = vf_load_f16 (k[n / UNIT_VECTORS] + n % UNIT_VECTORS * VF_LANES * sizeof (uint16_t));
+      UNROLL
+    for (size_t n = 0; n < vectors; n++)
+      scale[n] = vf_load_f16 (k[n / UNIT_VECTORS] + n % UNIT_VECTORS * VF_LANES * sizeof (uint16_t));
     if (type == OX_TYPE_Q8_0)
-#pragma GCC unroll 8
-      for (size_t n = 0; n < N; n++)
-        k[n] += UNIT * sizeof (uint16_t);
+      UNROLL
+    for (size_t n = 0; n < N; n++)
+      k[n] += UNIT * sizeof (uint16_t);
 
     for (size_t i = 0; i < chunk; i++, q += R) {
       VF v[MAX_UNITS * UNIT_VECTORS];
 
-#pragma GCC unroll 8
+      UNROLL
       for (size_t n = 0; n < vectors; n++) {
         v[n] = load_elements (type, k[n / UNIT_VECTORS], i * UNIT + n % UNIT_VECTORS * VF_LANES);
         if (type == OX_TYPE_Q8_0)
           v[n] = vf_mul (v[n], scale[n]);
       }
-#pragma GCC unroll 16
+      UNROLL_ROWS
       for (size_t r = 0; r < R; r++) {
         VF x = vf_set1 (q[r]);
-#pragma GCC unroll 8
+        UNROLL
         for (size_t n = 0; n < vectors; n++)
           sums[r][n] = vf_fma (x, v[n], sums[r][n]);
       }
     }
     if (type == OX_TYPE_Q8_0)
-#pragma GCC unroll 8
-      for (size_t n = 0; n < N; n++)
-        k[n] += 32 * UNIT;
+      UNROLL
+    for (size_t n = 0; n < N; n++)
+      k[n] += 32 * UNIT;
   }
 
-#pragma GCC unroll 16
+  UNROLL_ROWS
   for (size_t r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (size_t n = 0; n < vectors; n++)
-      vf_store (tile->scores + r * OX_KV_BLOCK + first * UNIT + n * VF_LANES, sums[r][n]);
+    UNROLL
+  for (size_t n = 0; n < vectors; n++)
+    vf_store (tile->scores + r * OX_KV_BLOCK + first * UNIT + n * VF_LANES, sums[r][n]);
 }
 
 /* ---- Softmax ------------------------------------------------------------------------------------------------------------- */
@@ -219,25 +219,25 @@ sum_values (const uint32_t type, const size_t R, const size_t N, const Tile *til
   size_t at[MAX_UNITS]; /* of a unit's elements in a row */
   VF sums[OX_ATTENTION_TILE][MAX_UNITS * UNIT_VECTORS];
 
-#pragma GCC unroll 8
+  UNROLL
   for (size_t n = 0; n < N; n++) {
     size_t unit = first + n;
     at[n] = type == OX_TYPE_Q8_0  ? unit / 2 * sizeof (OxBlockQ8_0) + sizeof (OxU16) + unit % 2 * UNIT
             : type == OX_TYPE_F32 ? unit * UNIT * sizeof (float)
                                   : unit * UNIT * sizeof (uint16_t);
   }
-#pragma GCC unroll 16
+  UNROLL_ROWS
   for (size_t r = 0; r < R; r++)
-#pragma GCC unroll 8
-    for (size_t n = 0; n < vectors; n++)
-      sums[r][n] = vf_set1 (0);
+    UNROLL
+  for (size_t n = 0; n < vectors; n++)
+    sums[r][n] = vf_set1 (0);
 
   for (size_t j = 0; j < keys; j++, p++) {
     VF x[MAX_UNITS * UNIT_VECTORS];
 
     if (j == before_end)
       v = kv->v + tile->kv_head * kv->capacity * kv->value_bytes;
-#pragma GCC unroll 8
+    UNROLL
     for (size_t n = 0; n < vectors; n++) {
       const size_t unit = n / UNIT_VECTORS;
       x[n] = load_elements (type, v + at[unit], n % UNIT_VECTORS * VF_LANES);
@@ -249,20 +249,20 @@ sum_values (const uint32_t type, const size_t R, const size_t N, const Tile *til
         x[n] = vf_mul (x[n], vf_set1 (_cvtsh_ss (half)));
       }
     }
-#pragma GCC unroll 16
+    UNROLL_ROWS
     for (size_t r = 0; r < R; r++) {
       VF share = vf_set1 (p[r * OX_KV_BLOCK]);
-#pragma GCC unroll 8
+      UNROLL
       for (size_t n = 0; n < vectors; n++)
         sums[r][n] = vf_fma (share, x[n], sums[r][n]);
     }
     v += kv->value_bytes;
   }
 
-#pragma GCC unroll 16
+  UNROLL_ROWS
   for (size_t r = 0; r < R; r++) {
     VF shrink = vf_set1 (tile->shrink[r]), weight = vf_set1 (tile->weight[r]);
-#pragma GCC unroll 8
+    UNROLL
     for (size_t n = 0; n < vectors; n++) {
       float *to = state + r * padded + n * VF_LANES;
       vf_store (to, vf_fma (sums[r][n], weight, vf_mul (vf_load (to), shrink)));

@@ -9,12 +9,15 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNROLL
+#define UNROLL_ROWS
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
 #define UNROLL
+#define UNROLL_ROWS
 #endif
 #endif
 
 #ifndef UNROLL
 #define UNROLL _Pragma ("GCC unroll 8")
+#define UNROLL_ROWS _Pragma ("GCC unroll 16")
 #endif
