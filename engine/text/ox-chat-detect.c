@@ -27,6 +27,7 @@ static const struct {
   /* 3.5: what has to be said so that the default is left. */
   { { "<function=", "enable_thinking is true" }, NULL, "qwen3.5-nothink" },
   { { "<function=", "enable_thinking is false" }, NULL, "qwen3.5-think" },
+  { { "<|im_start|>assistant\\n<think>\\n'", NULL }, "<function=", "qwen3-think" },
   { { "<|im_start|>", "</think>" }, "<function=", "qwen3" },
   { { "<|im_start|>", NULL }, "<function=", "chatml" },
   { { "<|start_header_id|>", "<|eot_id|>" }, NULL, "llama3" },

@@ -33,8 +33,8 @@ typedef struct _OxChatFormat OxChatFormat;
  * model without a format. @note (may be NULL): a sentence for the user when the model's own format is not known and another one
  * stands in; free with g_free(). */
 const OxChatFormat *ox_chat_format_detect (OxTokenizer *tokenizer, const OxConfig *config, char **note);
-/* "plain", "chatml", "llama3", "gemma3", "gemma4-small", "gemma4-large", "qwen3", "qwen3.5-think", "qwen3.5-nothink", "qwen3.6",
- * "qwen3.8"; NULL when unknown. */
+/* "plain", "chatml", "llama3", "gemma3", "gemma4-small", "gemma4-large", "qwen3", "qwen3-think", "qwen3.5-think",
+ * "qwen3.5-nothink", "qwen3.6", "qwen3.8"; NULL when unknown. */
 const OxChatFormat *ox_chat_format_find (const char *name);
 /* CHAT, and THINK and TOOLS where the format has marks for them and the model's template uses them. */
 OxCapabilities ox_chat_format_get_capabilities (const OxChatFormat *format, OxTokenizer *tokenizer);

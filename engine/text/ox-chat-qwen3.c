@@ -1,4 +1,5 @@
-/* Qwen 3's chat format (April 2025): ChatML with thinking and calls as JSON. The template takes texts only.
+/* Qwen 3's chat format (April 2025): ChatML with thinking and calls as JSON. The template takes texts only. The models that were made
+ * for thinking alone (QwQ, Qwen 3 Thinking 2507) have the thought opened by the prompt.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -181,8 +182,12 @@ ox_render_qwen3 (OxRenderer *renderer, GError **error)
   }
   if (ox_render_wants_answer (renderer)) {
     ox_render_control (renderer, "<|im_start|>assistant\n");
-    if (renderer->chat->thinking == OX_THINKING_OFF)
+    if (renderer->format->variant == OX_QWEN3_ALWAYS_THINKS) {
+      ox_render_control (renderer, "<think>\n");
+      renderer->prompt->in_thinking = TRUE;
+    } else if (renderer->chat->thinking == OX_THINKING_OFF) {
       ox_render_control (renderer, "<think>\n\n</think>\n\n");
+    }
   }
   return TRUE;
 }

@@ -44,6 +44,8 @@ gboolean ox_render_qwen35 (OxRenderer *renderer, GError **error);
 
 /* Variants of ox_render_gemma4(): whether an answer without thinking begins with an empty thought. */
 enum { OX_GEMMA4_SMALL, OX_GEMMA4_LARGE };
+/* Variants of ox_render_qwen3(). */
+enum { OX_QWEN3_MAY_THINK, OX_QWEN3_ALWAYS_THINKS };
 /* Variants of ox_render_qwen35(). */
 enum { OX_QWEN35_THINK, OX_QWEN35_NOTHINK, OX_QWEN36, OX_QWEN38 };
 
