@@ -23,6 +23,7 @@ gstreamer-app-1.0 1.24
 gstreamer-audio-1.0 1.24
 json-glib-1.0 1.6
 yyjson 0.9
+gmp 6.2
 libsoup-3.0 3.4
 sqlite3 3.44
 md4c 0.5
@@ -57,7 +58,7 @@ advise_host () {
       at_least 42 || return 0
       say "To build on Fedora itself:  sudo dnf install gcc clang compiler-rt clang-tools-extra meson ninja-build pkgconf gettext git \
 gtk4-devel libadwaita-devel gtksourceview5-devel gstreamer1-devel gstreamer1-plugins-base-devel gstreamer1-plugins-good json-glib-devel \
-yyjson-devel libsoup3-devel sqlite-devel sqlite md4c-devel libsecret-devel desktop-file-utils appstream ShellCheck xorg-x11-server-Xvfb \
+yyjson-devel gmp-devel libsoup3-devel sqlite-devel sqlite md4c-devel libsecret-devel desktop-file-utils appstream ShellCheck xorg-x11-server-Xvfb \
 dbus-daemon dbus-x11 at-spi2-core ImageMagick python3-pip python3-gobject python3-pyatspi python3-dogtail flatpak flatpak-builder" ;;
     *' ubuntu '*)
       at_least 25.04 || return 0
@@ -67,7 +68,7 @@ dbus-daemon dbus-x11 at-spi2-core ImageMagick python3-pip python3-gobject python
       say "To build on Debian itself:  sudo apt-get install $(root_packages)" ;;
     *' arch '*)
       say "To build on Arch itself:  sudo pacman -S --needed base-devel clang compiler-rt meson ninja pkgconf gettext git \
-gtk4 libadwaita gtksourceview5 gstreamer gst-plugins-base gst-plugins-good json-glib yyjson libsoup3 sqlite md4c libsecret \
+gtk4 libadwaita gtksourceview5 gstreamer gst-plugins-base gst-plugins-good json-glib yyjson gmp libsoup3 sqlite md4c libsecret \
 desktop-file-utils appstream shellcheck xorg-server-xvfb dbus at-spi2-core imagemagick python-pip python-gobject python-atspi flatpak flatpak-builder" ;;
   esac
 }

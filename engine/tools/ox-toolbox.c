@@ -121,6 +121,8 @@ ox_toolbox_add_builtin (OxToolbox *toolbox)
     OxToolFunc func;
   } builtin[] = {
     { ox_tool_time_declaration, ox_tool_time },
+    { ox_tool_calculate_declaration, ox_tool_calculate },
+    { ox_tool_units_declaration, ox_tool_units },
   };
 
   g_return_if_fail (toolbox != NULL);
