@@ -374,6 +374,65 @@ test_stopped_answer (gconstpointer data)
   g_assert_cmpuint (s.reused_tokens, >=, talk.statistics.prompt_tokens - 32);
 }
 
+/* ---- Threads ---- */
+
+typedef struct {
+  OxModel *model;
+  guint last; /* messages of the conversation */
+  char *answers[3];
+} Speaker;
+
+static gpointer
+speak (gpointer user_data)
+{
+  Speaker *speaker = user_data;
+  g_autoptr (OxSession) session = ox_session_new (speaker->model, NULL);
+  g_auto (Conversation) conversation;
+
+  conversation_init (&conversation);
+  g_clear_pointer (&conversation.messages[speaker->last], g_free);
+  for (guint i = 0; i < G_N_ELEMENTS (speaker->answers); i++) {
+    g_autoptr (OxChat) chat = NULL;
+    g_auto (OxTalk) talk;
+
+    if (i == 1)
+      set_message (&conversation, speaker->last - 1, "Something else");
+    chat = ox_talk_chat ((const char *const *) conversation.messages);
+    ox_talk_init (&talk);
+    ox_talk_answer (&talk, session, chat, 16);
+    speaker->answers[i] = g_strdup (talk.text->str);
+  }
+  return NULL;
+}
+
+/* Sessions of one model that answer at the same time say what they say alone. */
+static void
+test_threads (gconstpointer data)
+{
+  OxTalkKind kind = (OxTalkKind) GPOINTER_TO_INT (data);
+  g_autoptr (OxModel) model = ox_talk_model (kind, NULL);
+  Speaker speakers[3];
+  GThread *threads[3];
+
+  if (model == NULL)
+    return;
+  for (guint i = 0; i < G_N_ELEMENTS (speakers); i++) {
+    speakers[i] = (Speaker) { .model = model, .last = 3 + 2 * i };
+    threads[i] = g_thread_new ("speak", speak, &speakers[i]);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (speakers); i++) {
+    Speaker alone = { .model = model, .last = 3 + 2 * i };
+
+    g_thread_join (threads[i]);
+    speak (&alone);
+    for (guint j = 0; j < G_N_ELEMENTS (alone.answers); j++) {
+      g_assert_cmpstr (speakers[i].answers[j], ==, alone.answers[j]);
+      g_free (speakers[i].answers[j]);
+      g_free (alone.answers[j]);
+    }
+  }
+}
+
 /* ---- Memory ---- */
 
 /* Bytes of this process that are in memory now. */
@@ -444,6 +503,7 @@ main (int argc, char **argv)
       { "stopped-pass", test_stopped_pass, TRUE },
       { "stopped-answer", test_stopped_answer, TRUE },
       { "resets", test_resets, TRUE },
+      { "threads", test_threads, TRUE },
     };
 
     for (gsize i = 0; i < G_N_ELEMENTS (tests); i++)
