@@ -97,22 +97,23 @@ score_groups (const uint32_t type, const size_t R, const size_t N, const Tile *t
     k[n] = kv->k + (tile->kv_head * kv->capacity + slot) * kv->key_bytes;
   }
   UNROLL_ROWS
-  for (size_t r = 0; r < R; r++)
+  for (size_t r = 0; r < R; r++) {
     UNROLL
-  for (size_t n = 0; n < vectors; n++)
-    sums[r][n] = vf_set1 (0);
+    for (size_t n = 0; n < vectors; n++)
+      sums[r][n] = vf_set1 (0);
+  }
 
   for (size_t done = 0; done < kv->head_dim; done += chunk) {
     VF scale[MAX_UNITS * UNIT_VECTORS];
 
-    if (type == OX_TYPE_Q8_0)
+    if (type == OX_TYPE_Q8_0) {
       UNROLL
-    for (size_t n = 0; n < vectors; n++)
-      scale[n] = vf_load_f16 (k[n / UNIT_VECTORS] + n % UNIT_VECTORS * VF_LANES * sizeof (uint16_t));
-    if (type == OX_TYPE_Q8_0)
+      for (size_t n = 0; n < vectors; n++)
+        scale[n] = vf_load_f16 (k[n / UNIT_VECTORS] + n % UNIT_VECTORS * VF_LANES * sizeof (uint16_t));
       UNROLL
-    for (size_t n = 0; n < N; n++)
-      k[n] += UNIT * sizeof (uint16_t);
+      for (size_t n = 0; n < N; n++)
+        k[n] += UNIT * sizeof (uint16_t);
+    }
 
     for (size_t i = 0; i < chunk; i++, q += R) {
       VF v[MAX_UNITS * UNIT_VECTORS];
@@ -131,17 +132,19 @@ score_groups (const uint32_t type, const size_t R, const size_t N, const Tile *t
           sums[r][n] = vf_fma (x, v[n], sums[r][n]);
       }
     }
-    if (type == OX_TYPE_Q8_0)
+    if (type == OX_TYPE_Q8_0) {
       UNROLL
-    for (size_t n = 0; n < N; n++)
-      k[n] += 32 * UNIT;
+      for (size_t n = 0; n < N; n++)
+        k[n] += 32 * UNIT;
+    }
   }
 
   UNROLL_ROWS
-  for (size_t r = 0; r < R; r++)
+  for (size_t r = 0; r < R; r++) {
     UNROLL
-  for (size_t n = 0; n < vectors; n++)
-    vf_store (tile->scores + r * OX_KV_BLOCK + first * UNIT + n * VF_LANES, sums[r][n]);
+    for (size_t n = 0; n < vectors; n++)
+      vf_store (tile->scores + r * OX_KV_BLOCK + first * UNIT + n * VF_LANES, sums[r][n]);
+  }
 }
 
 /* ---- Softmax ------------------------------------------------------------------------------------------------------------- */
@@ -227,10 +230,11 @@ sum_values (const uint32_t type, const size_t R, const size_t N, const Tile *til
                                   : unit * UNIT * sizeof (uint16_t);
   }
   UNROLL_ROWS
-  for (size_t r = 0; r < R; r++)
+  for (size_t r = 0; r < R; r++) {
     UNROLL
-  for (size_t n = 0; n < vectors; n++)
-    sums[r][n] = vf_set1 (0);
+    for (size_t n = 0; n < vectors; n++)
+      sums[r][n] = vf_set1 (0);
+  }
 
   for (size_t j = 0; j < keys; j++, p++) {
     VF x[MAX_UNITS * UNIT_VECTORS];
