@@ -24,11 +24,13 @@ cpu_kv_new (OxOps *ops, guint n_kv_heads, guint head_dim, guint capacity, OxType
 {
   g_autofree OxKv *kv = g_new0 (OxKv, 1);
 
-  if (!ox_kv_ring_init (&kv->ring, type, n_kv_heads, head_dim, capacity)) {
-    const OxTypeInfo *info = ox_type_info (type);
+  if (type == OX_TYPE_Q8_0 && head_dim % 32 != 0) {
     g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
-                 "Keys and values of %u elements for %u positions cannot be kept in the format %s", head_dim, capacity,
-                 info != NULL ? info->name : "?");
+                 "Keys and values of %u elements cannot be kept in Q8_0, whose blocks have 32", head_dim);
+    return NULL;
+  }
+  if (!ox_kv_ring_init (&kv->ring, type, n_kv_heads, head_dim, capacity)) {
+    g_set_error_literal (error, OX_ERROR, OX_ERROR_NO_MEMORY, "The context is too long for this computer's memory");
     return NULL;
   }
   kv->bytes = kv->ring.k_bytes + kv->ring.v_bytes;
