@@ -7,6 +7,7 @@
 #include "text/ox-added-tokens.h"
 #include "text/ox-bpe.h"
 #include "text/ox-pretokenizer.h"
+#include "text/ox-token-trie.h"
 #include "text/ox-tokenizer.h"
 #include "text/ox-vocab.h"
 
@@ -28,11 +29,15 @@ struct _OxTokenizer {
   gboolean is_instruct; /* the file's name for the model says that it is made for conversation */
   GMutex cache_lock;
   OxWordCache *cache;
+  GMutex trie_lock;
+  OxTokenTrie *trie; /* made when first asked for */
 };
 
 OxTokenizer *ox_tokenizer_new (void);
 /* The rest of a folder beside tokenizer.json: BOS, chat template. */
 gboolean ox_tokenizer_read_companions (OxTokenizer *tokenizer, const char *json_path, GError **error);
+/* Owned by the tokenizer; NULL with OX_ERROR_NO_MEMORY. */
+const OxTokenTrie *ox_tokenizer_get_trie (OxTokenizer *tokenizer, GError **error);
 /* Added tokens by their flags in the vocabulary: see the definition. */
 gboolean ox_token_name_is_control (const char *name);
 /* Whether @name is one of the marks that Gemma 4 has beside <bos> and the like. */

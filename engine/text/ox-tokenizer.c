@@ -43,6 +43,7 @@ ox_tokenizer_new (void)
 
   g_atomic_ref_count_init (&tokenizer->refs);
   g_mutex_init (&tokenizer->cache_lock);
+  g_mutex_init (&tokenizer->trie_lock);
   tokenizer->bos = -1;
   return tokenizer;
 }
@@ -64,10 +65,12 @@ ox_tokenizer_unref (OxTokenizer *tokenizer)
   ox_added_tokens_free (tokenizer->added);
   ox_added_tokens_free (tokenizer->added_normalized);
   ox_pre_tokenizer_free (tokenizer->pre);
+  ox_token_trie_free (tokenizer->trie);
   ox_vocab_free (tokenizer->vocab);
   g_free (tokenizer->chat_template);
   g_free (tokenizer->cache);
   g_mutex_clear (&tokenizer->cache_lock);
+  g_mutex_clear (&tokenizer->trie_lock);
   g_free (tokenizer);
 }
 
@@ -120,6 +123,19 @@ const char *
 ox_tokenizer_get_chat_template (OxTokenizer *tokenizer)
 {
   return tokenizer->chat_template;
+}
+
+const OxTokenTrie *
+ox_tokenizer_get_trie (OxTokenizer *tokenizer, GError **error)
+{
+  const OxTokenTrie *trie;
+
+  g_mutex_lock (&tokenizer->trie_lock);
+  if (!tokenizer->trie)
+    tokenizer->trie = ox_token_trie_new (tokenizer->vocab, error);
+  trie = tokenizer->trie;
+  g_mutex_unlock (&tokenizer->trie_lock);
+  return trie;
 }
 
 /* Strings that mark turns wherever they occur. Files of converted models sometimes list them as ordinary tokens. */
