@@ -1,4 +1,5 @@
-/* Speed of tokenizers: loading, encoding of mixed text and of texts that are hard on an encoder, decoding.
+/* Speed of tokenizers: loading, encoding of mixed text and of texts that are hard on an encoder, decoding, and the steps of answers
+ * that are held to a JSON schema.
  *
  *   bench-tokenizer TEXT TOKENIZER…
  *
@@ -6,8 +7,10 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "golden/ox-golden-text.h"
+#include "text/ox-grammar.h"
 #include "text/ox-tokenizer.h"
 
 #include <glib/gstdio.h>
@@ -15,10 +18,14 @@
 /* Each figure is the best of runs that take this long together. */
 #define SECONDS 0.6
 
+/* Seconds of this thread: what other programs do meanwhile does not count. */
 static double
 now (void)
 {
-  return (double) g_get_monotonic_time () / 1e6;
+  struct timespec time;
+
+  clock_gettime (CLOCK_THREAD_CPUTIME_ID, &time);
+  return (double) time.tv_sec + (double) time.tv_nsec * 1e-9;
 }
 
 static double
@@ -60,6 +67,69 @@ bench_runs (OxTokenizer *tokenizer)
   }
 }
 
+/* An answer, token by token: what finding the tokens that may come next takes at each. */
+static void
+bench_grammar (OxTokenizer *tokenizer, const char *name, const char *schema, const char *answer)
+{
+  g_autoptr (GError) error = NULL;
+  double begin = now (), made, most = 0, all = 0;
+  g_autoptr (OxGrammar) grammar = ox_grammar_new (tokenizer, schema, &error);
+  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_autofree guint32 *bits = g_new0 (guint32, ox_tokenizer_get_size (tokenizer) / 32 + 1);
+  guint worst = 0;
+
+  made = now () - begin;
+  if (!grammar) {
+    printf ("  %s: %s\n", name, error->message);
+    return;
+  }
+  ox_tokenizer_encode (tokenizer, answer, -1, FALSE, ids);
+  for (guint i = 0; i < ids->len; i++) {
+    double took;
+
+    begin = now ();
+    ox_grammar_mask (grammar, bits);
+    took = now () - begin;
+    if (took > most) {
+      most = took;
+      worst = i;
+    }
+    all += took;
+    if (!ox_grammar_accept (grammar, g_array_index (ids, guint32, i))) {
+      printf ("  %s: token %u is not allowed\n", name, i);
+      return;
+    }
+  }
+  printf ("  schema %-12s ready in %.3f s; a step %.3f ms, at most %.3f (before “%s”)\n", name, made,
+          all / ids->len * 1e3, most * 1e3, ox_tokenizer_get_token (tokenizer, g_array_index (ids, guint32, worst)));
+}
+
+static void
+bench_schemas (OxTokenizer *tokenizer)
+{
+  const char *answer =
+    "{\n  \"name\": \"Ada \\u00e9 \\\"Lovelace\\\"\",\n  \"age\": 36,\n  \"score\": -12.5e3,\n  \"tags\": "
+    "[\"mathematics\", \"poetry\", \"流体\"],\n  \"kind\": \"person\",\n  \"more\": {\"a\": [1, true, null, "
+    "{\"b\": {}}]}\n}";
+
+  bench_grammar (tokenizer, "any (first)", "{}", answer);
+  bench_grammar (tokenizer, "any", "{}", answer);
+  bench_grammar (
+    tokenizer, "object",
+    "{\"properties\": {\"name\": {\"type\": \"string\"}, \"age\": {\"type\": \"integer\"}, \"score\": {\"type\": "
+    "\"number\"}, \"tags\": {\"type\": \"array\", \"items\": {\"type\": \"string\"}}, \"kind\": {\"enum\": "
+    "[\"animal\", "
+    "\"person\"]}, \"more\": {}}, \"required\": [\"name\"]}",
+    answer);
+  bench_grammar (
+    tokenizer, "with limits",
+    "{\"properties\": {\"name\": {\"type\": \"string\", \"minLength\": 3, \"maxLength\": 100}, \"age\": {\"type\": "
+    "\"integer\"}, \"score\": {}, \"tags\": {\"type\": \"array\", \"items\": {\"type\": \"string\", \"maxLength\": "
+    "20}, "
+    "\"maxItems\": 9}}, \"required\": [\"name\"], \"additionalProperties\": true}",
+    answer);
+}
+
 static void
 bench (const char *path, const char *text, gsize len)
 {
@@ -88,6 +158,7 @@ bench (const char *path, const char *text, gsize len)
     best = MIN (best, now () - begin);
   }
   printf ("  decoding             %8.1f MB/s\n", (double) len / best / 1e6);
+  bench_schemas (tokenizer);
   bench_runs (tokenizer);
   if (strcmp (unpacked, path) != 0)
     g_unlink (unpacked);
