@@ -53,20 +53,23 @@ ox_model_free_drafter (OxModel *model)
 }
 
 gboolean
-ox_model_plan_mtp (OxLoader *target, OxPlanCount *count, const OxStateOptions *options, guint64 *state_bytes)
+ox_model_plan_mtp (
+  const OxLoader *target, OxPlanCount *count, const OxStateOptions *options, guint64 *state_bytes, GError **error)
 {
   const OxConfig *c = target->config;
   OxLoader loader = *target;
-  g_autoptr (GError) error = NULL;
+  GError *local_error = NULL;
   guint64 parameters = count->parameters;
   OxDrafter *drafter;
 
   *state_bytes = 0;
   if (c->family != OX_FAMILY_QWEN35)
     return TRUE;
-  drafter = ox_qwen35_mtp_load (&loader, NULL, &error);
-  if (error != NULL)
+  drafter = ox_qwen35_mtp_load (&loader, NULL, &local_error);
+  if (local_error != NULL) {
+    g_propagate_error (error, local_error);
     return FALSE;
+  }
   /* How large a model is called is told without it. */
   count->parameters = parameters;
   if (drafter == NULL)

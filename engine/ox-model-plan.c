@@ -238,14 +238,16 @@ plan_setup (const char *path, OxWeights *weights, const OxConfig *config, OxMode
   OxPlanCount count = { 0 };
   OxOps *ops = ox_ops_plan_new (ox_kernels (), setup->precision, setup->quantize, &count);
   OxLoader loader = { .ops = ops, .weights = weights, .config = config };
-  guint64 memory_total;
+  guint64 memory_total, mtp_bytes = 0;
   OxNetwork *network;
+  gboolean ok;
 
   /* Loading on the planning table checks every tensor that loading would need, and adds up what it would take. */
   network = ox_network_load (&loader, error);
+  ok = network != NULL && ox_model_plan_mtp (&loader, &count, &setup->state, &mtp_bytes, error);
   ox_network_free (network, ops);
   ops->free (ops);
-  if (network == NULL)
+  if (!ok)
     return NULL;
 
   setup->packed_bytes = count.packed_bytes;
@@ -261,7 +263,7 @@ plan_setup (const char *path, OxWeights *weights, const OxConfig *config, OxMode
   plan->context_length = setup->state.context_length;
   plan->context_length_max = config->max_position_embeddings;
   plan->state_bytes =
-    ox_state_fixed_bytes (config, &setup->state) + plan->kv_bytes_per_token * setup->state.context_length;
+    ox_state_fixed_bytes (config, &setup->state) + plan->kv_bytes_per_token * setup->state.context_length + mtp_bytes;
   plan->memory_needed = plan->weight_bytes + plan->state_bytes + activation_scratch (config, &setup->state);
   ox_platform_get_memory (&memory_total, &plan->memory_available);
   plan->fit = judge (plan->memory_needed, plan->memory_available);

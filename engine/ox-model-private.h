@@ -83,6 +83,6 @@ GArray *ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *
 gboolean ox_model_load_drafter (
   OxModel *model, const OxLoader *target, const char *path, GCancellable *cancellable, GError **error);
 void ox_model_free_drafter (OxModel *model);
-/* Adds to @count what an MTP layer takes, and tells what it takes in each session. @target: a loader on the planning table. FALSE when its
- * tensors are damaged: loading tells how. */
-gboolean ox_model_plan_mtp (OxLoader *target, OxPlanCount *count, const OxStateOptions *options, guint64 *state_bytes);
+/* Adds to @count what an MTP layer takes, and tells what it takes in each session. @target: a loader on the planning table. */
+gboolean ox_model_plan_mtp (
+  const OxLoader *target, OxPlanCount *count, const OxStateOptions *options, guint64 *state_bytes, GError **error);

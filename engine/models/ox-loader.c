@@ -319,7 +319,8 @@ ox_loader_head (OxLoader *loader)
 {
   const char *name = "lm_head.weight";
 
-  if (loader->config->tie_word_embeddings || ox_loader_find (loader, name, 0) == NULL)
+  /* GGUF says that head and embedding are one by leaving the head out. */
+  if (loader->config->tie_word_embeddings || (loader->config->from_gguf && ox_loader_find (loader, name, 0) == NULL))
     name = "embed_tokens.weight";
   return ox_loader_matrix_for (loader, name, 0, OX_MATRIX_HEAD, loader->config->vocab_size,
                                loader->config->hidden_size);

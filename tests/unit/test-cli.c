@@ -290,7 +290,8 @@ test_tokenize (void)
 static void
 test_bench (void)
 {
-  static const char *const names[] = { "load", "prefill_128", "prefill_512", "decode", "decode_read", "peak_memory" };
+  static const char *const names[] = { "load",   "prefill_128", "prefill_512", "verify_4",
+                                       "decode", "decode_read", "peak_memory" };
   g_auto (Result) result;
   g_autoptr (GPtrArray) lines = NULL;
   yyjson_val *root;
