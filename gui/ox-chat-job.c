@@ -6,10 +6,13 @@
 
 #include "ox-chat-job.h"
 
+#include "ox-chat-builder.h"
 #include "ox-log.h"
+#include "ox-session-setup.h"
 #include "ox-thread-checks.h"
 
 #include <glib/gi18n.h>
+#include <string.h>
 
 /* Milliseconds between two savings of a live answer. */
 #define SAVE_INTERVAL_MS 250
@@ -24,6 +27,11 @@ typedef struct {
   OxEndReason end_reason;
   GString *text;
   GString *thinking;
+  double thinking_seconds;
+  gint64 thinking_since; /* of ox_clock_now(); 0: does not think just now */
+  guint dropped_messages;
+  GPtrArray *tools; /* OxToolEntry, all of this job */
+  gboolean tools_changed;
 } Progress;
 
 struct _OxChatJob {
@@ -35,6 +43,8 @@ struct _OxChatJob {
   char *model_path;
   GVariant *settings;
   OxChat *chat;
+  OxChat *plain_chat; /* without calls, for a model that cannot make any; NULL when there are none */
+  guint first_tool;   /* calls that the answer had before */
 
   /* Main thread only. */
   OxConversation *conversation;
@@ -42,6 +52,13 @@ struct _OxChatJob {
   guint save_source;
   gboolean saving;
   gboolean unsaved_text;
+
+  /* Engine thread only: bytes of the answer so far, and whether a call came since the last of them. */
+  gsize text_length;
+  gsize thinking_length;
+  gboolean text_parted;
+  gboolean thinking_parted;
+  guint round;
 
   GMutex mutex;
   Progress progress;
@@ -63,6 +80,59 @@ progress_cb (double fraction, gpointer user_data)
   ox_job_wake (OX_JOB (self));
 }
 
+/* Appends what the model wrote. What came before and after a call are two parts. */
+static void
+append_piece (GString *to, const char *piece, gsize *length, gboolean *parted)
+{
+  if (*parted && *length > 0) {
+    g_string_append (to, "\n\n");
+    *length += 2;
+  }
+  *parted = FALSE;
+  g_string_append (to, piece);
+  *length += strlen (piece);
+}
+
+static void
+stop_thinking (Progress *progress)
+{
+  if (progress->thinking_since != 0)
+    progress->thinking_seconds += (double) MAX (ox_clock_now () - progress->thinking_since, 0) / G_USEC_PER_SEC;
+  progress->thinking_since = 0;
+}
+
+static void
+add_tool (OxChatJob *self, const OxEvent *event)
+{
+  OxToolEntry *entry = g_new0 (OxToolEntry, 1);
+
+  entry->id = g_strdup (event->tool_id);
+  entry->name = g_strdup (event->tool_name);
+  entry->arguments = g_utf8_make_valid (event->tool_name != NULL ? event->tool_arguments : event->text, -1);
+  entry->failed = event->tool_name == NULL;
+  entry->round = self->round;
+  entry->text_offset = self->text_length;
+  entry->thinking_offset = self->thinking_length;
+  g_ptr_array_add (self->progress.tools, entry);
+  self->progress.tools_changed = TRUE;
+  self->text_parted = self->thinking_parted = TRUE;
+}
+
+static void
+set_tool_result (OxChatJob *self, const OxEvent *event)
+{
+  for (guint i = self->progress.tools->len; i-- > 0;) {
+    OxToolEntry *entry = self->progress.tools->pdata[i];
+
+    if (entry->result != NULL || g_strcmp0 (entry->id, event->tool_id) != 0)
+      continue;
+    entry->result = g_utf8_make_valid (event->text, -1);
+    entry->failed = event->failed;
+    self->progress.tools_changed = TRUE;
+    break;
+  }
+}
+
 static void
 event_cb (const OxEvent *event, gpointer user_data)
 {
@@ -71,24 +141,37 @@ event_cb (const OxEvent *event, gpointer user_data)
 
   g_mutex_lock (&self->mutex);
   progress->statistics = event->statistics;
+  if (event->type != OX_EVENT_THINKING)
+    stop_thinking (progress);
   switch (event->type) {
   case OX_EVENT_CONTEXT:
-  case OX_EVENT_TOOL_CALL:
-  case OX_EVENT_TOOL_RESULT:
-  case OX_EVENT_TOOL_MALFORMED:
+    progress->dropped_messages = event->done;
     break;
   case OX_EVENT_PREFILL:
+    /* Each round of calls is read before the next one. */
+    if (self->text_parted)
+      self->round = ((OxToolEntry *) progress->tools->pdata[progress->tools->len - 1])->round + 1;
     progress->state = OX_MESSAGE_READING;
     progress->prefill_done = event->done;
     progress->prefill_total = event->total;
     break;
   case OX_EVENT_THINKING:
     progress->state = OX_MESSAGE_WRITING;
-    g_string_append (progress->thinking, event->text);
+    if (progress->thinking_since == 0)
+      progress->thinking_since = ox_clock_now ();
+    append_piece (progress->thinking, event->text, &self->thinking_length, &self->thinking_parted);
     break;
   case OX_EVENT_TEXT:
     progress->state = OX_MESSAGE_WRITING;
-    g_string_append (progress->text, event->text);
+    append_piece (progress->text, event->text, &self->text_length, &self->text_parted);
+    break;
+  case OX_EVENT_TOOL_CALL:
+  case OX_EVENT_TOOL_MALFORMED:
+    progress->state = OX_MESSAGE_WRITING;
+    add_tool (self, event);
+    break;
+  case OX_EVENT_TOOL_RESULT:
+    set_tool_result (self, event);
     break;
   case OX_EVENT_END:
     progress->end_reason = event->reason;
@@ -131,6 +214,7 @@ static gboolean
 ox_chat_job_run (OxJob *job, GCancellable *cancellable, GError **error)
 {
   OxChatJob *self = OX_CHAT_JOB (job);
+  const OxChat *chat = self->chat;
   OxSampling sampling;
   gpointer session;
   gpointer model;
@@ -144,8 +228,11 @@ ox_chat_job_run (OxJob *job, GCancellable *cancellable, GError **error)
   if (session == NULL)
     return FALSE;
   choose_sampling (self, model, &sampling);
-  ok =
-    ox_engine_get_backend (self->engine)->generate (session, self->chat, &sampling, event_cb, self, cancellable, error);
+  if (!ox_session_setup (self->engine, model, session, self->settings, self->chat) && self->plain_chat != NULL) {
+    ox_session_setup (self->engine, model, session, self->settings, self->plain_chat);
+    chat = self->plain_chat;
+  }
+  ok = ox_engine_get_backend (self->engine)->generate (session, chat, &sampling, event_cb, self, cancellable, error);
   /* Nobody else writes the statistics. */
   ox_engine_set_session_tokens (self->engine, self->conversation_id,
                                 self->progress.statistics.prompt_tokens + self->progress.statistics.answer_tokens);
@@ -199,6 +286,7 @@ ox_chat_job_drain (OxJob *job)
   g_autoptr (GString) text = g_string_new (NULL);
   g_autoptr (GString) thinking = g_string_new (NULL);
   g_autoptr (OxMessage) message = g_object_ref (self->message);
+  g_autoptr (GPtrArray) tools = NULL;
   Progress progress;
 
   OX_ASSERT_MAIN_THREAD ();
@@ -212,6 +300,10 @@ ox_chat_job_drain (OxJob *job)
     self->progress.thinking = g_steal_pointer (&thinking);
     thinking = progress.thinking;
   }
+  if (progress.tools_changed) {
+    tools = ox_tool_entries_copy (progress.tools);
+    self->progress.tools_changed = FALSE;
+  }
   g_mutex_unlock (&self->mutex);
 
   if (progress.state != OX_MESSAGE_WAITING)
@@ -221,9 +313,13 @@ ox_chat_job_drain (OxJob *job)
   /* The first event brings the context's length. */
   if (progress.statistics.context_length > 0)
     ox_message_set_statistics (message, &progress.statistics);
+  ox_message_set_dropped_messages (message, progress.dropped_messages);
   ox_message_append_thinking (message, thinking->str);
+  ox_message_set_thinking_time (message, progress.thinking_seconds, progress.thinking_since);
+  for (guint i = 0; tools != NULL && i < tools->len; i++)
+    ox_message_put_tool (message, self->first_tool + i, tools->pdata[i]);
   ox_message_append (message, text->str);
-  if (text->len > 0 || thinking->len > 0)
+  if (text->len > 0 || thinking->len > 0 || tools != NULL)
     save_soon (self);
 }
 
@@ -234,6 +330,9 @@ ox_chat_job_done (OxJob *job, const GError *error)
   g_autoptr (OxMessage) message = g_object_ref (self->message);
 
   g_clear_handle_id (&self->save_source, g_source_remove);
+  /* Stopped in mid-thought. */
+  if (ox_message_is_thinking (message))
+    ox_message_set_thinking_time (message, ox_message_get_thinking_seconds (message), 0);
   /* State and reason before listeners hear of either. */
   g_object_freeze_notify (G_OBJECT (message));
   if (error == NULL) {
@@ -265,8 +364,10 @@ ox_chat_job_finalize (GObject *object)
   g_free (self->model_path);
   g_clear_pointer (&self->settings, g_variant_unref);
   g_clear_pointer (&self->chat, ox_chat_free);
+  g_clear_pointer (&self->plain_chat, ox_chat_free);
   g_string_free (self->progress.text, TRUE);
   g_string_free (self->progress.thinking, TRUE);
+  g_ptr_array_unref (self->progress.tools);
   g_mutex_clear (&self->mutex);
   G_OBJECT_CLASS (ox_chat_job_parent_class)->finalize (object);
 }
@@ -287,39 +388,7 @@ ox_chat_job_init (OxChatJob *self)
   self->progress.state = OX_MESSAGE_WAITING;
   self->progress.text = g_string_new (NULL);
   self->progress.thinking = g_string_new (NULL);
-}
-
-/* The conversation as the model is to see it: without answers that failed or have no text. Chat formats want the roles to take turns,
- * so questions that then follow each other become one. */
-static OxChat *
-build_chat (OxChatJob *self)
-{
-  OxChat *chat = ox_chat_new ();
-  g_autoptr (GString) pending = g_string_new (NULL);
-  OxRole pending_role = OX_ROLE_SYSTEM;
-  const char *system_prompt;
-
-  if (g_variant_lookup (self->settings, "system-prompt", "&s", &system_prompt))
-    g_string_assign (pending, system_prompt);
-  for (guint i = 0; i < ox_conversation_get_length (self->conversation); i++) {
-    OxMessage *message = ox_conversation_get_message (self->conversation, i);
-    OxRole role = ox_message_get_role (message);
-
-    if (ox_message_get_state (message) == OX_MESSAGE_FAILED || ox_message_get_text_length (message) == 0)
-      continue;
-    if (role != pending_role) {
-      if (pending->len > 0)
-        ox_chat_append (chat, pending_role, pending->str);
-      g_string_truncate (pending, 0);
-      pending_role = role;
-    }
-    if (pending->len > 0)
-      g_string_append (pending, "\n\n");
-    g_string_append (pending, ox_message_get_text (message));
-  }
-  if (pending->len > 0)
-    ox_chat_append (chat, pending_role, pending->str);
-  return chat;
+  self->progress.tools = ox_tool_entries_new ();
 }
 
 static void
@@ -340,6 +409,12 @@ job_new (OxEngine *engine, OxConversation *conversation, OxMessage *answer, cons
   self->conversation_id = g_strdup (ox_conversation_get_id (conversation));
   self->model_path = g_strdup (model_path);
   self->settings = g_variant_ref (ox_conversation_get_settings (conversation));
+  self->text_length = ox_message_get_text_length (answer);
+  self->thinking_length = strlen (ox_message_get_thinking (answer));
+  self->progress.thinking_seconds = ox_message_get_thinking_seconds (answer);
+  self->first_tool = ox_message_get_n_tools (answer);
+  if (self->first_tool > 0)
+    self->round = ox_message_get_tool (answer, self->first_tool - 1)->round + 1;
   return self;
 }
 
@@ -349,7 +424,9 @@ push (OxChatJob *self)
   /* Stopped while it was being saved. */
   if (ox_job_get_state (OX_JOB (self)) == OX_JOB_DONE)
     return;
-  self->chat = build_chat (self);
+  self->chat = ox_chat_builder_build (self->conversation, NULL, TRUE);
+  if (ox_chat_builder_has_tools (self->conversation))
+    self->plain_chat = ox_chat_builder_build (self->conversation, NULL, FALSE);
   ox_engine_push (self->engine, OX_JOB (self), OX_JOB_INTERACTIVE);
 }
 

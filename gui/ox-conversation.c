@@ -62,6 +62,7 @@ enum {
   PROP_LOADED,
   PROP_SNIPPET,
   PROP_SAVED,
+  PROP_SETTINGS,
   N_PROPS
 };
 
@@ -133,6 +134,9 @@ ox_conversation_get_property (GObject *object, guint prop_id, GValue *value, GPa
     break;
   case PROP_SAVED:
     g_value_set_boolean (value, self->saved);
+    break;
+  case PROP_SETTINGS:
+    g_value_set_variant (value, self->settings);
     break;
   default:
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
@@ -207,6 +211,7 @@ ox_conversation_class_init (OxConversationClass *klass)
   props[PROP_LOADED] = g_param_spec_boolean ("loaded", NULL, NULL, FALSE, read);
   props[PROP_SNIPPET] = g_param_spec_string ("snippet", NULL, NULL, NULL, read);
   props[PROP_SAVED] = g_param_spec_boolean ("saved", NULL, NULL, TRUE, read);
+  props[PROP_SETTINGS] = g_param_spec_variant ("settings", NULL, NULL, G_VARIANT_TYPE_VARDICT, NULL, read);
   g_object_class_install_properties (object_class, N_PROPS, props);
 }
 
@@ -477,6 +482,27 @@ ox_conversation_set_settings (OxConversation *self, GVariant *settings)
   g_variant_unref (self->settings);
   self->settings = settings;
   save_row (self);
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SETTINGS]);
+}
+
+gboolean
+ox_conversation_get_flag (OxConversation *self, const char *key, gboolean fallback)
+{
+  gboolean value = fallback;
+
+  g_variant_lookup (self->settings, key, "b", &value);
+  return value;
+}
+
+void
+ox_conversation_set_flag (OxConversation *self, const char *key, gboolean value)
+{
+  g_auto (GVariantDict) dict = G_VARIANT_DICT_INIT (self->settings);
+
+  if (g_variant_dict_contains (&dict, key) && ox_conversation_get_flag (self, key, FALSE) == !!value)
+    return;
+  g_variant_dict_insert (&dict, key, "b", value);
+  ox_conversation_set_settings (self, g_variant_dict_end (&dict));
 }
 
 /* ---- Loading ---- */

@@ -4,7 +4,7 @@
  * the list is empty and "loaded" is FALSE.
  *
  * Properties, all with notify: id, title, pinned (rw), updated, draft (rw), model-path (rw), answering, temporary, loaded,
- * snippet, saved.
+ * snippet, saved, settings.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -49,9 +49,13 @@ const char *ox_conversation_get_snippet (OxConversation *self);
 void ox_conversation_set_snippet (OxConversation *self, const char *markup);
 
 /* Settings of this conversation, a{sv}, empty at first, never NULL. Known keys: system-prompt (s), temperature (d), top-k (u),
- * top-p (d), min-p (d), repetition-penalty (d), frequency-penalty (d), presence-penalty (d), seed (t), max-tokens (u). */
+ * top-p (d), min-p (d), repetition-penalty (d), frequency-penalty (d), presence-penalty (d), seed (t), max-tokens (u), thinking (b),
+ * tools (b), drop-oldest (b). */
 GVariant *ox_conversation_get_settings (OxConversation *self);
 void ox_conversation_set_settings (OxConversation *self, GVariant *settings);
+/* One of them that is TRUE or FALSE; @fallback when it is not set. */
+gboolean ox_conversation_get_flag (OxConversation *self, const char *key, gboolean fallback);
+void ox_conversation_set_flag (OxConversation *self, const char *key, gboolean value);
 
 /* Fetches the messages, once; further calls are free and wait for the first. */
 void ox_conversation_load (OxConversation *self,

@@ -24,6 +24,13 @@ typedef struct {
   void (*get_default_sampling) (gpointer model, OxSampling *sampling);
   gpointer (*session_new) (gpointer model, GError **error);
   void (*session_free) (gpointer session);
+  void (*session_set_toolbox) (gpointer session, OxToolbox *toolbox, guint max_rounds);
+  void (*session_set_context_policy) (gpointer session, OxContextPolicy policy);
+  void (*session_set_speculation) (gpointer session, OxSpeculation speculation);
+  gboolean (*session_measure) (
+    gpointer session, const OxChat *chat, OxContextUse *use, GCancellable *cancellable, GError **error);
+  gboolean (*count_tokens) (
+    gpointer model, const OxChat *chat, guint *n_tokens, GCancellable *cancellable, GError **error);
   gboolean (*generate) (gpointer session,
                         const OxChat *chat,
                         const OxSampling *sampling,
@@ -33,6 +40,9 @@ typedef struct {
                         GError **error);
   /* Bytes of memory free and in all. Any thread. */
   void (*get_memory) (guint64 *available, guint64 *total);
+  /* Any thread but the main one: they look at files. */
+  guint64 (*packed_cache_get_bytes) (void);
+  gboolean (*packed_cache_clear) (GError **error);
 } OxEngineBackend;
 
 /* The real engine. */

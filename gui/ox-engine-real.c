@@ -47,6 +47,36 @@ session_free (gpointer session)
   ox_session_free (session);
 }
 
+static void
+session_set_toolbox (gpointer session, OxToolbox *toolbox, guint max_rounds)
+{
+  ox_session_set_toolbox (session, toolbox, max_rounds);
+}
+
+static void
+session_set_context_policy (gpointer session, OxContextPolicy policy)
+{
+  ox_session_set_context_policy (session, policy);
+}
+
+static void
+session_set_speculation (gpointer session, OxSpeculation speculation)
+{
+  ox_session_set_speculation (session, speculation);
+}
+
+static gboolean
+session_measure (gpointer session, const OxChat *chat, OxContextUse *use, GCancellable *cancellable, GError **error)
+{
+  return ox_session_measure (session, chat, use, cancellable, error);
+}
+
+static gboolean
+count_tokens (gpointer model, const OxChat *chat, guint *n_tokens, GCancellable *cancellable, GError **error)
+{
+  return ox_model_count_tokens (model, chat, n_tokens, cancellable, error);
+}
+
 static gboolean
 generate (gpointer session,
           const OxChat *chat,
@@ -80,8 +110,15 @@ ox_engine_backend_get_real (void)
     .get_default_sampling = get_default_sampling,
     .session_new = session_new,
     .session_free = session_free,
+    .session_set_toolbox = session_set_toolbox,
+    .session_set_context_policy = session_set_context_policy,
+    .session_set_speculation = session_set_speculation,
+    .session_measure = session_measure,
+    .count_tokens = count_tokens,
     .generate = generate,
     .get_memory = get_memory,
+    .packed_cache_get_bytes = ox_packed_cache_get_bytes,
+    .packed_cache_clear = ox_packed_cache_clear,
   };
 
   return &backend;

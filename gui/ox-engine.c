@@ -52,6 +52,9 @@ struct _OxEngine {
   Report report;
   gboolean report_pending;
   OxModelOptions options;
+  GHashTable *drafters;
+  OxToolbox *toolbox;
+  OxSpeculation speculation;
 };
 
 /* The report being loaded for, with what the caller wants to hear. */
@@ -83,7 +86,10 @@ enum {
   N_PROPS
 };
 
+enum { PERMISSION, N_SIGNALS };
+
 static GParamSpec *props[N_PROPS];
+static guint signals[N_SIGNALS];
 
 static void
 session_free (OxEngine *self, Session *session)
@@ -146,6 +152,8 @@ ox_engine_finalize (GObject *object)
   g_free (self->shown.name);
   g_free (self->report.path);
   g_free (self->report.name);
+  g_clear_pointer (&self->drafters, g_hash_table_unref);
+  g_clear_pointer (&self->toolbox, ox_toolbox_unref);
   g_clear_object (&self->queue);
   g_mutex_clear (&self->mutex);
   G_OBJECT_CLASS (ox_engine_parent_class)->finalize (object);
@@ -170,6 +178,10 @@ ox_engine_class_init (OxEngineClass *klass)
   props[PROP_MEMORY_AVAILABLE] = g_param_spec_uint64 ("memory-available", NULL, NULL, 0, G_MAXUINT64, 0, flags);
   props[PROP_MEMORY_TOTAL] = g_param_spec_uint64 ("memory-total", NULL, NULL, 0, G_MAXUINT64, 0, flags);
   g_object_class_install_properties (object_class, N_PROPS, props);
+
+  signals[PERMISSION] =
+    g_signal_new ("permission", OX_TYPE_ENGINE, G_SIGNAL_RUN_LAST, 0, g_signal_accumulator_true_handled, NULL, NULL,
+                  G_TYPE_BOOLEAN, 1, OX_TYPE_PERMISSION);
 }
 
 static void
@@ -343,6 +355,7 @@ ox_engine_take_model (OxEngine *self,
 {
   Loading loading = { self, progress, user_data };
   g_autofree char *base = NULL;
+  g_autofree char *drafter = NULL;
   OxModelOptions options;
 
   OX_ASSERT_ENGINE_THREAD ();
@@ -354,6 +367,8 @@ ox_engine_take_model (OxEngine *self,
   base = g_filename_display_basename (path);
   g_mutex_lock (&self->mutex);
   options = self->options;
+  if (self->drafters != NULL && self->speculation == OX_SPECULATION_AUTO)
+    options.drafter = drafter = g_strdup (g_hash_table_lookup (self->drafters, path));
   self->report.state = OX_ENGINE_LOADING;
   g_set_str (&self->report.path, path);
   g_set_str (&self->report.name, base);
@@ -365,7 +380,14 @@ ox_engine_take_model (OxEngine *self,
   load_progress_cb (0, &loading);
 
   ox_info ("engine", "Loading %s", path);
-  self->core.model = self->backend->load (path, &options, load_progress_cb, &loading, cancellable, error);
+  self->core.model =
+    self->backend->load (path, &options, load_progress_cb, &loading, cancellable, drafter != NULL ? NULL : error);
+  if (self->core.model == NULL && drafter != NULL) {
+    /* Answers that come less soon are better than none. */
+    ox_info ("engine", "Not loaded with the drafter %s", drafter);
+    options.drafter = NULL;
+    self->core.model = self->backend->load (path, &options, load_progress_cb, &loading, cancellable, error);
+  }
   if (self->core.model != NULL)
     self->core.path = g_strdup (path);
   ox_info ("engine", self->core.model != NULL ? "Loaded %s" : "Not loaded: %s", path);
@@ -412,6 +434,47 @@ ox_engine_set_session_tokens (OxEngine *self, const char *conversation_id, guint
       session->n_tokens = n_tokens;
   }
   report_core (self);
+}
+
+gpointer
+ox_engine_find_model (OxEngine *self, const char *path)
+{
+  OX_ASSERT_ENGINE_THREAD ();
+  return g_strcmp0 (self->core.path, path) == 0 ? self->core.model : NULL;
+}
+
+gpointer
+ox_engine_find_session (OxEngine *self, const char *conversation_id)
+{
+  OX_ASSERT_ENGINE_THREAD ();
+  for (GList *l = self->core.sessions.head; l != NULL; l = l->next) {
+    Session *session = l->data;
+    if (g_str_equal (session->conversation_id, conversation_id))
+      return session->session;
+  }
+  return NULL;
+}
+
+OxToolbox *
+ox_engine_ref_toolbox (OxEngine *self)
+{
+  OxToolbox *toolbox;
+
+  g_mutex_lock (&self->mutex);
+  toolbox = self->toolbox != NULL ? ox_toolbox_ref (self->toolbox) : NULL;
+  g_mutex_unlock (&self->mutex);
+  return toolbox;
+}
+
+OxSpeculation
+ox_engine_get_speculation (OxEngine *self)
+{
+  OxSpeculation speculation;
+
+  g_mutex_lock (&self->mutex);
+  speculation = self->speculation;
+  g_mutex_unlock (&self->mutex);
+  return speculation;
 }
 
 /* ---- The main thread's side ---- */
@@ -517,6 +580,138 @@ ox_engine_set_options (OxEngine *self, const OxModelOptions *options)
   g_mutex_lock (&self->mutex);
   self->options = *options;
   g_mutex_unlock (&self->mutex);
+}
+
+OxModelOptions
+ox_engine_get_options (OxEngine *self)
+{
+  OxModelOptions options;
+
+  g_mutex_lock (&self->mutex);
+  options = self->options;
+  g_mutex_unlock (&self->mutex);
+  return options;
+}
+
+void
+ox_engine_set_drafters (OxEngine *self, GHashTable *drafters)
+{
+  g_autoptr (GHashTable) old = NULL;
+
+  g_mutex_lock (&self->mutex);
+  old = g_steal_pointer (&self->drafters);
+  self->drafters = g_hash_table_ref (drafters);
+  g_mutex_unlock (&self->mutex);
+}
+
+void
+ox_engine_set_speculation (OxEngine *self, OxSpeculation speculation)
+{
+  g_mutex_lock (&self->mutex);
+  self->speculation = speculation;
+  g_mutex_unlock (&self->mutex);
+}
+
+/* What a tool asks, on its way to the main thread. */
+typedef struct {
+  OxEngine *engine;
+  OxPermission *permission;
+} Question;
+
+static gboolean
+ask_cb (gpointer user_data)
+{
+  Question *question = user_data;
+  gboolean handled = FALSE;
+
+  g_signal_emit (question->engine, signals[PERMISSION], 0, question->permission, &handled);
+  if (!handled)
+    ox_permission_answer (question->permission, FALSE);
+  g_object_unref (question->permission);
+  g_object_unref (question->engine);
+  g_free (question);
+  return G_SOURCE_REMOVE;
+}
+
+static gboolean
+permission_cb (const char *name, const char *arguments, gpointer user_data, GCancellable *cancellable)
+{
+  OxEngine *self = user_data;
+  g_autoptr (OxPermission) permission = ox_permission_new (name, arguments);
+  Question *question = g_new0 (Question, 1);
+
+  question->engine = g_object_ref (self);
+  question->permission = g_object_ref (permission);
+  g_idle_add_full (G_PRIORITY_DEFAULT, ask_cb, question, NULL);
+  return ox_permission_wait (permission, cancellable);
+}
+
+void
+ox_engine_set_toolbox (OxEngine *self, OxToolbox *toolbox)
+{
+  g_autoptr (OxToolbox) old = NULL;
+
+  if (toolbox != NULL)
+    ox_toolbox_set_permission (toolbox, permission_cb, self);
+  g_mutex_lock (&self->mutex);
+  old = g_steal_pointer (&self->toolbox);
+  self->toolbox = toolbox != NULL ? ox_toolbox_ref (toolbox) : NULL;
+  g_mutex_unlock (&self->mutex);
+}
+
+static void
+cache_bytes_in_thread (GTask *task, gpointer source, gpointer backend, GCancellable *cancellable)
+{
+  guint64 *bytes = g_new (guint64, 1);
+
+  *bytes = ((const OxEngineBackend *) backend)->packed_cache_get_bytes ();
+  g_task_return_pointer (task, bytes, g_free);
+}
+
+void
+ox_engine_get_cache_bytes (OxEngine *self, GAsyncReadyCallback callback, gpointer user_data)
+{
+  /* Without the engine, which may not be finalized on another thread. */
+  g_autoptr (GTask) task = g_task_new (NULL, NULL, callback, user_data);
+
+  g_task_set_source_tag (task, ox_engine_get_cache_bytes);
+  g_task_set_task_data (task, (gpointer) self->backend, NULL);
+  g_task_run_in_thread (task, cache_bytes_in_thread);
+}
+
+guint64
+ox_engine_get_cache_bytes_finish (OxEngine *self, GAsyncResult *result)
+{
+  g_autofree guint64 *bytes = g_task_propagate_pointer (G_TASK (result), NULL);
+
+  return bytes != NULL ? *bytes : 0;
+}
+
+static void
+clear_cache_in_thread (GTask *task, gpointer source, gpointer backend, GCancellable *cancellable)
+{
+  GError *error = NULL;
+
+  if (((const OxEngineBackend *) backend)->packed_cache_clear (&error))
+    g_task_return_boolean (task, TRUE);
+  else
+    g_task_return_error (task, error);
+}
+
+void
+ox_engine_clear_cache (OxEngine *self, GAsyncReadyCallback callback, gpointer user_data)
+{
+  g_autoptr (GTask) task = g_task_new (NULL, NULL, callback, user_data);
+
+  g_task_set_source_tag (task, ox_engine_clear_cache);
+  g_task_set_task_data (task, (gpointer) self->backend, NULL);
+  g_task_run_in_thread (task, clear_cache_in_thread);
+}
+
+gboolean
+ox_engine_clear_cache_finish (OxEngine *self, GAsyncResult *result, GError **error)
+{
+  return g_task_propagate_boolean (G_TASK (result), error);
 }
 
 void

@@ -3,12 +3,16 @@
  * Properties, all with notify on the main thread: state, model-path, model-name, load-progress, weight-bytes, session-bytes,
  * memory-available, memory-total, busy.
  *
+ * Signal: permission (OxPermission *), on the main thread: a tool with effects is to run. A handler that sees to it returns TRUE; without
+ * one, the tool does not run.
+ *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #pragma once
 
 #include "ox-engine-backend.h"
 #include "ox-job-queue.h"
+#include "ox-permission.h"
 
 G_BEGIN_DECLS
 
@@ -53,6 +57,20 @@ void ox_engine_refresh_memory (OxEngine *self);
 /* Options for loading; take effect with the next load. */
 void ox_engine_set_options (OxEngine *self, const OxModelOptions *options);
 
+/* A copy; any thread. */
+OxModelOptions ox_engine_get_options (OxEngine *self);
+/* Paths of models → paths of their drafters; takes effect with the next load. */
+void ox_engine_set_drafters (OxEngine *self, GHashTable *drafters);
+/* The tools of the answers to come, or NULL for none. Its permission function is set. */
+void ox_engine_set_toolbox (OxEngine *self, OxToolbox *toolbox);
+void ox_engine_set_speculation (OxEngine *self, OxSpeculation speculation);
+
+/* Bytes of prepared weights on the disk, and removing them. */
+void ox_engine_get_cache_bytes (OxEngine *self, GAsyncReadyCallback callback, gpointer user_data);
+guint64 ox_engine_get_cache_bytes_finish (OxEngine *self, GAsyncResult *result);
+void ox_engine_clear_cache (OxEngine *self, GAsyncReadyCallback callback, gpointer user_data);
+gboolean ox_engine_clear_cache_finish (OxEngine *self, GAsyncResult *result, GError **error);
+
 /* Puts a job into the engine's queue. */
 void ox_engine_push (OxEngine *self, OxJob *job, OxJobPriority priority);
 /* Loads a model, instead of the one in memory, without asking it anything. The job tells by "finished" how that went. */
@@ -76,6 +94,14 @@ gpointer ox_engine_take_model (OxEngine *self,
                                GError **error);
 /* The session of a conversation on the model in memory. Sessions of the last two conversations are kept. Valid until the next call. */
 gpointer ox_engine_take_session (OxEngine *self, const char *conversation_id, GError **error);
+
+/* The model in memory when it is that of @path, else NULL: nothing is loaded. */
+gpointer ox_engine_find_model (OxEngine *self, const char *path);
+/* The session when it is held, else NULL. */
+gpointer ox_engine_find_session (OxEngine *self, const char *conversation_id);
+/* What ox_engine_set_toolbox() set; unref it. NULL: none. */
+OxToolbox *ox_engine_ref_toolbox (OxEngine *self);
+OxSpeculation ox_engine_get_speculation (OxEngine *self);
 
 /* Says how many tokens a session holds, for session-bytes. */
 void ox_engine_set_session_tokens (OxEngine *self, const char *conversation_id, guint n_tokens);

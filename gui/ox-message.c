@@ -29,6 +29,10 @@ struct _OxMessage {
   double load_progress;
   guint prefill_done;
   guint prefill_total;
+  GPtrArray *tools; /* OxToolEntry */
+  double thinking_seconds;
+  gint64 thinking_since;
+  guint dropped_messages;
 };
 
 G_DEFINE_ENUM_TYPE (OxMessageState,
@@ -69,10 +73,12 @@ enum {
   PROP_DECODE_RATE,
   PROP_FIRST_TOKEN_SECONDS,
   PROP_END_REASON,
+  PROP_THINKING_SECONDS,
+  PROP_DROPPED_MESSAGES,
   N_PROPS
 };
 
-enum { APPENDED, THINKING_APPENDED, FINISHED, N_SIGNALS };
+enum { APPENDED, THINKING_APPENDED, TOOL_CHANGED, FINISHED, N_SIGNALS };
 
 static GParamSpec *props[N_PROPS];
 static guint signals[N_SIGNALS];
@@ -134,6 +140,12 @@ ox_message_get_property (GObject *object, guint prop_id, GValue *value, GParamSp
   case PROP_END_REASON:
     g_value_set_int (value, self->end_reason);
     break;
+  case PROP_THINKING_SECONDS:
+    g_value_set_double (value, ox_message_get_thinking_seconds (self));
+    break;
+  case PROP_DROPPED_MESSAGES:
+    g_value_set_uint (value, self->dropped_messages);
+    break;
   default:
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
   }
@@ -150,6 +162,7 @@ ox_message_finalize (GObject *object)
   g_free (self->error);
   g_free (self->error_details);
   g_free (self->model_name);
+  g_ptr_array_unref (self->tools);
   G_OBJECT_CLASS (ox_message_parent_class)->finalize (object);
 }
 
@@ -179,12 +192,16 @@ ox_message_class_init (OxMessageClass *klass)
   props[PROP_DECODE_RATE] = g_param_spec_double ("decode-rate", NULL, NULL, 0, G_MAXDOUBLE, 0, flags);
   props[PROP_FIRST_TOKEN_SECONDS] = g_param_spec_double ("first-token-seconds", NULL, NULL, 0, G_MAXDOUBLE, 0, flags);
   props[PROP_END_REASON] = g_param_spec_int ("end-reason", NULL, NULL, 0, OX_END_ERROR, OX_END_STOP, flags);
+  props[PROP_THINKING_SECONDS] = g_param_spec_double ("thinking-seconds", NULL, NULL, 0, G_MAXDOUBLE, 0, flags);
+  props[PROP_DROPPED_MESSAGES] = g_param_spec_uint ("dropped-messages", NULL, NULL, 0, G_MAXUINT, 0, flags);
   g_object_class_install_properties (object_class, N_PROPS, props);
 
   signals[APPENDED] = g_signal_new ("appended", OX_TYPE_MESSAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1,
                                     G_TYPE_STRING | G_SIGNAL_TYPE_STATIC_SCOPE);
   signals[THINKING_APPENDED] = g_signal_new ("thinking-appended", OX_TYPE_MESSAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL,
                                              NULL, G_TYPE_NONE, 1, G_TYPE_STRING | G_SIGNAL_TYPE_STATIC_SCOPE);
+  signals[TOOL_CHANGED] =
+    g_signal_new ("tool-changed", OX_TYPE_MESSAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 1, G_TYPE_UINT);
   signals[FINISHED] =
     g_signal_new ("finished", OX_TYPE_MESSAGE, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 }
@@ -194,6 +211,7 @@ ox_message_init (OxMessage *self)
 {
   self->text = g_string_new (NULL);
   self->thinking = g_string_new (NULL);
+  self->tools = ox_tool_entries_new ();
   self->error_code = -1;
 }
 
@@ -237,6 +255,12 @@ ox_message_new_from_record (const OxMessageRecord *record)
   self->model_name = g_strdup (record->model_name);
   self->end_reason = record->end_reason;
   self->statistics = record->statistics;
+  self->thinking_seconds = record->thinking_seconds;
+  self->dropped_messages = record->dropped_messages;
+  if (record->tools != NULL) {
+    g_ptr_array_unref (self->tools);
+    self->tools = ox_tool_entries_copy (record->tools);
+  }
   g_string_assign (self->text, record->text != NULL ? record->text : "");
   g_string_assign (self->thinking, record->thinking != NULL ? record->thinking : "");
   return self;
@@ -262,6 +286,9 @@ ox_message_to_record (OxMessage *self, const char *conversation_id, gint64 posit
   record->created = self->created;
   record->end_reason = self->end_reason;
   record->statistics = self->statistics;
+  record->tools = self->tools->len > 0 ? ox_tool_entries_copy (self->tools) : NULL;
+  record->thinking_seconds = ox_message_get_thinking_seconds (self);
+  record->dropped_messages = self->dropped_messages;
   return record;
 }
 
@@ -373,6 +400,77 @@ OxEndReason
 ox_message_get_end_reason (OxMessage *self)
 {
   return self->end_reason;
+}
+
+guint
+ox_message_get_n_tools (OxMessage *self)
+{
+  return self->tools->len;
+}
+
+const OxToolEntry *
+ox_message_get_tool (OxMessage *self, guint index)
+{
+  return index < self->tools->len ? self->tools->pdata[index] : NULL;
+}
+
+double
+ox_message_get_thinking_seconds (OxMessage *self)
+{
+  double seconds = self->thinking_seconds;
+
+  if (self->thinking_since != 0)
+    seconds += (double) MAX (ox_clock_now () - self->thinking_since, 0) / G_USEC_PER_SEC;
+  return seconds;
+}
+
+gboolean
+ox_message_is_thinking (OxMessage *self)
+{
+  return self->thinking_since != 0;
+}
+
+guint
+ox_message_get_dropped_messages (OxMessage *self)
+{
+  return self->dropped_messages;
+}
+
+void
+ox_message_put_tool (OxMessage *self, guint index, const OxToolEntry *entry)
+{
+  OX_ASSERT_MAIN_THREAD ();
+  g_return_if_fail (index <= self->tools->len);
+  if (index == self->tools->len) {
+    g_ptr_array_add (self->tools, ox_tool_entry_copy (entry));
+  } else {
+    if (ox_tool_entry_equal (self->tools->pdata[index], entry))
+      return;
+    ox_tool_entry_free (self->tools->pdata[index]);
+    self->tools->pdata[index] = ox_tool_entry_copy (entry);
+  }
+  g_signal_emit (self, signals[TOOL_CHANGED], 0, index);
+}
+
+void
+ox_message_set_thinking_time (OxMessage *self, double seconds, gint64 since)
+{
+  OX_ASSERT_MAIN_THREAD ();
+  if (self->thinking_seconds == seconds && self->thinking_since == since)
+    return;
+  self->thinking_seconds = seconds;
+  self->thinking_since = since;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_THINKING_SECONDS]);
+}
+
+void
+ox_message_set_dropped_messages (OxMessage *self, guint n)
+{
+  OX_ASSERT_MAIN_THREAD ();
+  if (self->dropped_messages == n)
+    return;
+  self->dropped_messages = n;
+  g_object_notify_by_pspec (G_OBJECT (self), props[PROP_DROPPED_MESSAGES]);
 }
 
 void

@@ -1,17 +1,19 @@
 /* One message of a conversation. Main thread only.
  *
  * Properties (read-only for views, all with notify): id, role, text, thinking, state, error, error-details, error-code,
- * model-name, created, load-progress, prefill-done, prefill-total, answer-tokens, decode-rate, first-token-seconds, end-reason.
+ * model-name, created, load-progress, prefill-done, prefill-total, answer-tokens, decode-rate, first-token-seconds, end-reason,
+ * thinking-seconds, dropped-messages.
  * Notifications of an answer that is being written come at most once a frame.
  *
  * Signals: appended (const char *piece), after text grew by @piece; thinking-appended (const char *piece), likewise;
- * finished (), once, when an answer reached its last state. notify::text comes after appended too, but reading the whole text
+ * tool-changed (guint index), when a call of a tool is new or has its result; finished (), once, when an answer reached its last state. notify::text comes after appended too, but reading the whole text
  * for each piece costs a copy-free pointer only: the text is one GString.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #pragma once
 
+#include "ox-tool-entry.h"
 #include "oxinfer.h"
 #include <glib-object.h>
 
@@ -83,8 +85,18 @@ void ox_message_get_prefill (OxMessage *self, guint *done, guint *total);
 const OxStatistics *ox_message_get_statistics (OxMessage *self);
 /* Tokens a second of writing; 0 while unknown. */
 double ox_message_get_decode_rate (OxMessage *self);
-/* Why a COMPLETE answer ended: OX_END_STOP, or OX_END_LENGTH or OX_END_CONTEXT, which mean that it was cut off. */
+/* Why a COMPLETE answer ended: OX_END_STOP, or OX_END_LENGTH or OX_END_CONTEXT, which mean that it was cut off, or
+ * OX_END_TOOL_ROUNDS. */
 OxEndReason ox_message_get_end_reason (OxMessage *self);
+/* Calls of tools, in turn. */
+guint ox_message_get_n_tools (OxMessage *self);
+const OxToolEntry *ox_message_get_tool (OxMessage *self, guint index);
+/* Seconds that the model thought so far. */
+double ox_message_get_thinking_seconds (OxMessage *self);
+/* It thinks just now. */
+gboolean ox_message_is_thinking (OxMessage *self);
+/* Older messages that the model did not see, for want of room. */
+guint ox_message_get_dropped_messages (OxMessage *self);
 
 /* ---- For jobs and the store; views only read ---- */
 
@@ -98,6 +110,11 @@ void ox_message_set_load_progress (OxMessage *self, double fraction);
 void ox_message_set_prefill (OxMessage *self, guint done, guint total);
 void ox_message_set_statistics (OxMessage *self, const OxStatistics *statistics);
 void ox_message_set_end_reason (OxMessage *self, OxEndReason reason);
+/* Puts a copy of @entry at @index, which is at most the number of calls so far. */
+void ox_message_put_tool (OxMessage *self, guint index, const OxToolEntry *entry);
+/* @seconds: in finished pieces of thinking; @since: of ox_clock_now(), when the piece in the works began, or 0. */
+void ox_message_set_thinking_time (OxMessage *self, double seconds, gint64 since);
+void ox_message_set_dropped_messages (OxMessage *self, guint n);
 /* State FAILED, with what ox_message_get_error() etc. are to give. */
 void ox_message_fail (OxMessage *self, int code, const char *error, const char *details);
 

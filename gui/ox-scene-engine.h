@@ -15,6 +15,9 @@ G_BEGIN_DECLS
  * @OX_SCENE_READING: stays in the middle of reading the conversation
  * @OX_SCENE_WRITING: stays in the middle of the answer
  * @OX_SCENE_FAILING: fails for want of memory
+ * @OX_SCENE_THINKING: stays in the middle of a thought
+ * @OX_SCENE_TOOLS: thinks, calls tools, and stays in the middle of the answer
+ * @OX_SCENE_FULL: as OX_SCENE_ANSWER, and every conversation is longer than the context
  */
 typedef enum {
   OX_SCENE_ANSWER,
@@ -22,6 +25,9 @@ typedef enum {
   OX_SCENE_READING,
   OX_SCENE_WRITING,
   OX_SCENE_FAILING,
+  OX_SCENE_THINKING,
+  OX_SCENE_TOOLS,
+  OX_SCENE_FULL,
 } OxSceneScript;
 
 const OxEngineBackend *ox_scene_engine_get_backend (void);

@@ -75,6 +75,11 @@ const char *const ox_scene_streaming_answer =
 const char *const ox_scene_long_question =
   "Here are the minutes from Tuesday. Please list every promise that was made, with who made it and until when.";
 
+const char *const ox_scene_thinking =
+  "The user wants days on which the pump can be serviced. The lock is open on Mondays and Thursdays. The 3rd is too "
+  "soon for the spare part, so I leave it out. The tide table matters as well, because the box is under water at "
+  "spring tide.";
+
 /**
  * ox_scene_get_chats:
  * @n: (out): how many there are

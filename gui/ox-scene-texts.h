@@ -27,5 +27,6 @@ const OxSceneChat *ox_scene_get_chats (guint *n);
 extern const char *const ox_scene_streaming_question;
 extern const char *const ox_scene_streaming_answer;
 extern const char *const ox_scene_long_question;
+extern const char *const ox_scene_thinking;
 
 G_END_DECLS

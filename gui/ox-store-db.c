@@ -181,6 +181,7 @@ ox_store_read_message (sqlite3_stmt *statement)
   g_autofree char *conversation_id = read_text (statement, 1, NULL);
   g_autofree char *role = read_text (statement, 3, NULL);
   g_autofree char *state = read_text (statement, 6, NULL);
+  g_autofree char *tools = NULL;
   OxMessageRecord *record;
   int value;
 
@@ -206,6 +207,15 @@ ox_store_read_message (sqlite3_stmt *statement)
   record->statistics.prefill_seconds = read_seconds (statement, 17);
   record->statistics.decode_seconds = read_seconds (statement, 18);
   record->statistics.first_token_seconds = read_seconds (statement, 19);
+  record->statistics.drafted_tokens = read_uint (statement, 20);
+  record->statistics.accepted_tokens = read_uint (statement, 21);
+  tools = read_text (statement, 22, &record->damaged);
+  if (tools != NULL) {
+    record->tools = ox_tool_entries_from_json (tools);
+    record->damaged |= record->tools == NULL;
+  }
+  record->thinking_seconds = read_seconds (statement, 23);
+  record->dropped_messages = read_uint (statement, 24);
 
   value = enum_from_nick (OX_TYPE_MESSAGE_STATE, state);
   record->state = value >= 0 ? (OxMessageState) value : OX_MESSAGE_COMPLETE;
@@ -254,7 +264,11 @@ ox_store_db_list_messages (OxStoreDb *self, const char *conversation_id, GError 
 {
   g_autoptr (GPtrArray) records = g_ptr_array_new_with_free_func ((GDestroyNotify) ox_message_record_free);
   sqlite3_stmt *statement = ox_store_db_prepare (
-    self, "SELECT " OX_STORE_MESSAGE_COLUMNS " FROM messages WHERE conversation_id = ?1 ORDER BY position, n", error);
+    self,
+    self->version < 3
+      ? "SELECT " OX_STORE_OLD_MESSAGE_COLUMNS " FROM messages WHERE conversation_id = ?1 ORDER BY position, n"
+      : "SELECT " OX_STORE_MESSAGE_COLUMNS " FROM messages WHERE conversation_id = ?1 ORDER BY position, n",
+    error);
   int rc;
 
   if (statement == NULL)
@@ -308,10 +322,12 @@ save_message (OxStoreDb *self, const OxMessageRecord *record, GError **error)
   OxMessageState state =
     record->state >= OX_MESSAGE_WAITING && record->state <= OX_MESSAGE_WRITING ? OX_MESSAGE_WRITING : record->state;
   const OxStatistics *statistics = &record->statistics;
+  g_autofree char *tools = record->tools != NULL ? ox_tool_entries_to_json (record->tools) : NULL;
   sqlite3_stmt *statement = ox_store_db_prepare (
     self,
     "INSERT INTO messages (" OX_STORE_MESSAGE_COLUMNS ") "
-    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20 "
+    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
+    "?21, ?22, ?23, ?24, ?25 "
     "WHERE EXISTS (SELECT 1 FROM conversations WHERE id = ?2) "
     "ON CONFLICT (id) DO UPDATE SET position = excluded.position, text = excluded.text, thinking = excluded.thinking, "
     "state = excluded.state, error_code = excluded.error_code, error = excluded.error, "
@@ -319,7 +335,9 @@ save_message (OxStoreDb *self, const OxMessageRecord *record, GError **error)
     "prompt_tokens = excluded.prompt_tokens, reused_tokens = excluded.reused_tokens, "
     "answer_tokens = excluded.answer_tokens, context_length = excluded.context_length, "
     "prefill_seconds = excluded.prefill_seconds, decode_seconds = excluded.decode_seconds, "
-    "first_token_seconds = excluded.first_token_seconds",
+    "first_token_seconds = excluded.first_token_seconds, drafted_tokens = excluded.drafted_tokens, "
+    "accepted_tokens = excluded.accepted_tokens, tools = excluded.tools, "
+    "thinking_seconds = excluded.thinking_seconds, dropped_messages = excluded.dropped_messages",
     error);
 
   if (statement == NULL)
@@ -345,6 +363,11 @@ save_message (OxStoreDb *self, const OxMessageRecord *record, GError **error)
   sqlite3_bind_double (statement, 18, statistics->prefill_seconds);
   sqlite3_bind_double (statement, 19, statistics->decode_seconds);
   sqlite3_bind_double (statement, 20, statistics->first_token_seconds);
+  sqlite3_bind_int64 (statement, 21, statistics->drafted_tokens);
+  sqlite3_bind_int64 (statement, 22, statistics->accepted_tokens);
+  bind_text (statement, 23, tools);
+  sqlite3_bind_double (statement, 24, record->thinking_seconds);
+  sqlite3_bind_int64 (statement, 25, record->dropped_messages);
   return step (self, statement, error);
 }
 

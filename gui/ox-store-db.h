@@ -10,7 +10,7 @@
 G_BEGIN_DECLS
 
 /* The newest form of the tables that this version knows: PRAGMA user_version. */
-#define OX_STORE_DB_VERSION 2
+#define OX_STORE_DB_VERSION 3
 
 /**
  * OxStoreDb:
@@ -18,6 +18,7 @@ G_BEGIN_DECLS
  * @notice: what the user must know about opening, or NULL
  * @statements: SQL text (by address) → sqlite3_stmt
  * @dirty: written since the last checkpoint
+ * @version: form of the tables
  */
 typedef struct {
   sqlite3 *db;
@@ -25,6 +26,7 @@ typedef struct {
   char *notice;
   GHashTable *statements;
   gboolean dirty;
+  int version;
 } OxStoreDb;
 
 /* ---- ox-store-open.c ---- */
@@ -39,6 +41,7 @@ void ox_store_db_close (OxStoreDb *self);
 gboolean ox_store_salvage (const char *path, guint *n_saved, char **aside, GError **error);
 /* Makes the tables of an empty file, or brings older ones up to date. */
 gboolean ox_store_migrate (sqlite3 *db, GError **error);
+int ox_store_read_version (sqlite3 *db);
 
 /* ---- ox-store-db.c ---- */
 
@@ -63,7 +66,15 @@ gboolean ox_store_db_remove_messages (OxStoreDb *self, const char *const *ids, G
   "id, conversation_id, position, role, text, thinking, state, error_code, error, error_details, model_name, "         \
   "created, "                                                                                                          \
   "end_reason, prompt_tokens, reused_tokens, answer_tokens, context_length, prefill_seconds, decode_seconds, "         \
-  "first_token_seconds"
+  "first_token_seconds, "                                                                                              \
+  "drafted_tokens, accepted_tokens, tools, thinking_seconds, dropped_messages"
+/* The same of a file of the forms 1 and 2, which cannot be brought up to date. */
+#define OX_STORE_OLD_MESSAGE_COLUMNS                                                                                   \
+  "id, conversation_id, position, role, text, thinking, state, error_code, error, error_details, model_name, "         \
+  "created, "                                                                                                          \
+  "end_reason + (end_reason >= 3), prompt_tokens, reused_tokens, answer_tokens, context_length, prefill_seconds, "     \
+  "decode_seconds, "                                                                                                   \
+  "first_token_seconds, NULL, NULL, NULL, NULL, NULL"
 OxConversationRecord *ox_store_read_conversation (sqlite3_stmt *statement);
 OxMessageRecord *ox_store_read_message (sqlite3_stmt *statement);
 

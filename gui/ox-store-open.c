@@ -173,6 +173,7 @@ open_and_check (const char *path, gboolean may_salvage, GError **error)
     ox_store_db_close (self);
     return NULL;
   }
+  self->version = ox_store_read_version (self->db);
   sqlite3_busy_timeout (self->db, BUSY_TIMEOUT_MS);
   return self;
 }

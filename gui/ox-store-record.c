@@ -48,6 +48,7 @@ ox_message_record_free (OxMessageRecord *record)
   g_free (record->error);
   g_free (record->error_details);
   g_free (record->model_name);
+  g_clear_pointer (&record->tools, g_ptr_array_unref);
   g_free (record);
 }
 

@@ -42,6 +42,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxConversationRecord, ox_conversation_record_free
 /**
  * OxMessageRecord:
  * @position: order in the conversation
+ * @tools: of OxToolEntry, or NULL
+ * @dropped_messages: older ones that the model did not see
  * @damaged: a part of the row could not be read; the rest is here
  */
 typedef struct {
@@ -59,6 +61,9 @@ typedef struct {
   gint64 created;
   OxEndReason end_reason;
   OxStatistics statistics;
+  GPtrArray *tools;
+  double thinking_seconds;
+  guint dropped_messages;
   gboolean damaged;
 } OxMessageRecord;
 

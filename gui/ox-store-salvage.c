@@ -53,10 +53,19 @@ static const char *const migrations[OX_STORE_DB_VERSION] = {
   "INSERT INTO title_index (title_index, rank) VALUES ('secure-delete', 1);"
   "INSERT INTO message_index (message_index) VALUES ('rebuild');"
   "INSERT INTO title_index (title_index) VALUES ('rebuild');",
+
+  /* 2: calls of tools, as JSON, and what else is told of an answer */
+  "ALTER TABLE messages ADD COLUMN drafted_tokens INTEGER;"
+  "ALTER TABLE messages ADD COLUMN accepted_tokens INTEGER;"
+  "ALTER TABLE messages ADD COLUMN tools TEXT;"
+  "ALTER TABLE messages ADD COLUMN thinking_seconds REAL;"
+  "ALTER TABLE messages ADD COLUMN dropped_messages INTEGER;"
+  /* A reason has come in between. */
+  "UPDATE messages SET end_reason = end_reason + 1 WHERE end_reason >= 3;",
 };
 
-static int
-read_version (sqlite3 *db)
+int
+ox_store_read_version (sqlite3 *db)
 {
   sqlite3_stmt *statement = NULL;
   int version = 0;
@@ -71,7 +80,7 @@ read_version (sqlite3 *db)
 gboolean
 ox_store_migrate (sqlite3 *db, GError **error)
 {
-  for (int version = MAX (read_version (db), 0); version < OX_STORE_DB_VERSION; version++) {
+  for (int version = MAX (ox_store_read_version (db), 0); version < OX_STORE_DB_VERSION; version++) {
     g_autofree char *sql =
       g_strdup_printf ("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; COMMIT", migrations[version], version + 1);
 
@@ -185,9 +194,16 @@ copy_rows (const char *from, const char *to, Salvage *salvage, GError **error)
                      "SELECT " OX_STORE_CONVERSATION_COLUMNS
                      ", n, deleted FROM conversations NOT INDEXED WHERE n >= ?1 ORDER BY n",
                      9, TRUE);
-      salvage_table (salvage,
-                     "SELECT " OX_STORE_MESSAGE_COLUMNS ", n FROM messages NOT INDEXED WHERE n >= ?1 ORDER BY n", 20,
-                     FALSE);
+      /* The page that tells the file's form may be damaged, too: columns that are not there tell as well. */
+      if (sqlite3_table_column_metadata (salvage->from, NULL, "messages", "tools", NULL, NULL, NULL, NULL, NULL) ==
+          SQLITE_OK)
+        salvage_table (salvage,
+                       "SELECT " OX_STORE_MESSAGE_COLUMNS ", n FROM messages NOT INDEXED WHERE n >= ?1 ORDER BY n", 25,
+                       FALSE);
+      else
+        salvage_table (salvage,
+                       "SELECT " OX_STORE_OLD_MESSAGE_COLUMNS ", n FROM messages NOT INDEXED WHERE n >= ?1 ORDER BY n",
+                       25, FALSE);
     }
     sqlite3_close_v2 (salvage->from);
     /* Any write would do: with FULL it takes all of the file to the disk. */

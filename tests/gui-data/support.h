@@ -54,6 +54,7 @@ typedef enum {
   STAGE_LOAD,
   STAGE_SESSION,
   STAGE_PREFILL,
+  STAGE_THINK,
   STAGE_DECODE,
 } Stage;
 
@@ -64,6 +65,12 @@ typedef enum {
  * @fail: fails in this stage, with @fail_code of OX_ERROR
  * @n_pieces: of text, "word0 " "word1 " …
  * @piece_delay: microseconds before each
+ * @n_thoughts: pieces of thinking before the text, "thought0 " …, each after @piece_delay
+ * @calls: names of tools to be called, each in a round of its own with {"expression": "37*12"}; the text comes after them
+ * @malformed: a call that cannot be read comes first
+ * @dropped: messages left out
+ * @capabilities: of models beyond chat
+ * @measured: tokens of any chat, of which a session told to drop leaves out those over the context
  */
 typedef struct {
   Stage endless;
@@ -74,11 +81,18 @@ typedef struct {
   guint piece_delay;
   OxEndReason end_reason;
   gboolean no_sampling;
+  guint n_thoughts;
+  const char *const *calls;
+  gboolean malformed;
+  guint dropped;
+  OxCapabilities capabilities;
+  guint measured;
 } FakeScript;
 
 /* Puts everything back and sets the script. */
 void fake_engine_set_script (const FakeScript *script);
-/* Models are files; what they hold says what they are: "ok", "ok BYTES" of weights, "base", "damaged", "unsupported". */
+/* Models are files; what they hold says what they are: "ok", "ok BYTES" of weights, "base", "damaged", "unsupported",
+ * "drafter", which can be loaded along with another model only. */
 const OxEngineBackend *fake_engine_get_backend (void);
 
 /* What the fake was asked for, since the script was set. */
@@ -87,6 +101,14 @@ guint fake_engine_count_loads (void);
 guint fake_engine_count_sessions (void);
 guint fake_engine_count_generates (void);
 guint fake_engine_count_plans (void);
+guint fake_engine_count_measures (void);
+/* The drafter of the last load, "" for none. */
+char *fake_engine_dup_drafter (void);
+OxModelOptions fake_engine_get_options (void);
+/* Of the last answer: tools in the session, policy and speculation. */
+guint fake_engine_get_n_tools (void);
+OxContextPolicy fake_engine_get_policy (void);
+OxSpeculation fake_engine_get_speculation (void);
 /* "role: text" lines of the last chat, and the last sampling. */
 char *fake_engine_dup_chat (void);
 OxSampling fake_engine_get_sampling (void);

@@ -93,7 +93,26 @@ test_round_trip (Fixture *fixture, gconstpointer unused)
                              .model_name = g_strdup ("A"),
                              .created = 201,
                              .end_reason = OX_END_ERROR,
-                             .statistics = { 10, 5, 7, 4096, 0.5, 2.5, 0.75 } };
+                             .statistics = { .prompt_tokens = 10,
+                                             .reused_tokens = 5,
+                                             .answer_tokens = 7,
+                                             .drafted_tokens = 6,
+                                             .accepted_tokens = 4,
+                                             .context_length = 4096,
+                                             .prefill_seconds = 0.5,
+                                             .decode_seconds = 2.5,
+                                             .first_token_seconds = 0.75 },
+                             .tools = ox_tool_entries_new (),
+                             .thinking_seconds = 12.5,
+                             .dropped_messages = 3 };
+  OxToolEntry call = { .id = (char *) "call_1",
+                       .name = (char *) "calculate",
+                       .arguments = (char *) "{\"expression\": \"37 × 12\"}",
+                       .result = (char *) "{\"result\":\"444\"}",
+                       .round = 1,
+                       .text_offset = 7,
+                       .thinking_offset = 2 };
+  OxToolEntry unread = { .arguments = (char *) "calculate(“37\n", .failed = TRUE };
   GPtrArray *messages = g_ptr_array_new_with_free_func ((GDestroyNotify) ox_message_record_free);
   OxStore *store = open_store (fixture->path);
   g_autoptr (GPtrArray) conversations = NULL;
@@ -105,6 +124,8 @@ test_round_trip (Fixture *fixture, gconstpointer unused)
 
   g_assert_cmpint (ox_store_get_state (store), ==, OX_STORE_OPEN);
   g_assert_null (ox_store_get_notice (store));
+  g_ptr_array_add (answer.tools, ox_tool_entry_copy (&call));
+  g_ptr_array_add (answer.tools, ox_tool_entry_copy (&unread));
   g_ptr_array_add (messages, g_memdup2 (&answer, sizeof answer));
   ox_store_add_messages (store, &conversation, messages, keep_result, &result);
   g_assert_true (wait_for_write (store, &result, NULL));
@@ -139,6 +160,11 @@ test_round_trip (Fixture *fixture, gconstpointer unused)
   g_assert_cmpstr (second->model_name, ==, "A");
   g_assert_cmpint (second->end_reason, ==, OX_END_ERROR);
   g_assert_cmpmem (&second->statistics, sizeof second->statistics, &answer.statistics, sizeof answer.statistics);
+  g_assert_cmpfloat (second->thinking_seconds, ==, 12.5);
+  g_assert_cmpuint (second->dropped_messages, ==, 3);
+  g_assert_cmpuint (second->tools->len, ==, 2);
+  g_assert_true (ox_tool_entry_equal (second->tools->pdata[0], &call));
+  g_assert_true (ox_tool_entry_equal (second->tools->pdata[1], &unread));
   g_assert_false (second->damaged);
   close_store (store);
 }
@@ -179,29 +205,64 @@ test_close_writes_all (Fixture *fixture, gconstpointer unused)
   g_assert_cmpint (query_int (fixture->path, "SELECT count(*) FROM conversations"), ==, 200);
 }
 
+/* From the third form on. */
+#define DROP_NEW_COLUMNS                                                                                               \
+  "ALTER TABLE messages DROP COLUMN drafted_tokens; ALTER TABLE messages DROP COLUMN accepted_tokens;"                 \
+  "ALTER TABLE messages DROP COLUMN tools; ALTER TABLE messages DROP COLUMN thinking_seconds;"                         \
+  "ALTER TABLE messages DROP COLUMN dropped_messages;"
+
 /* A file of the first form, with content, gets all later forms, and what is in it can be searched. */
 static void
 test_migration (Fixture *fixture, gconstpointer unused)
 {
   OxStore *store = open_store (fixture->path);
   g_autoptr (GPtrArray) hits = NULL;
+  g_autoptr (GPtrArray) messages = NULL;
 
   close_store (store);
-  run_sql (
-    fixture->path,
-    "DROP TABLE title_index; DROP TABLE message_index; DROP VIEW message_texts;"
-    "DROP TRIGGER message_inserted; DROP TRIGGER message_deleted; DROP TRIGGER message_left;"
-    "DROP TRIGGER message_came; DROP TRIGGER title_inserted; DROP TRIGGER title_deleted; DROP TRIGGER title_changed;"
-    "PRAGMA user_version = 1;"
-    "INSERT INTO conversations (id, title, updated) VALUES ('old', 'From before', 5);"
-    "INSERT INTO messages (id, conversation_id, position, role, text, state)"
-    "  VALUES ('m', 'old', 0, 'user', 'a walrus', 'complete');");
+  run_sql (fixture->path, "DROP TABLE title_index; DROP TABLE message_index; DROP VIEW message_texts;"
+                          "DROP TRIGGER message_inserted; DROP TRIGGER message_deleted; DROP TRIGGER message_left;"
+                          "DROP TRIGGER message_came; DROP TRIGGER title_inserted; DROP TRIGGER title_deleted; DROP "
+                          "TRIGGER title_changed;" DROP_NEW_COLUMNS "PRAGMA user_version = 1;"
+                          "INSERT INTO conversations (id, title, updated) VALUES ('old', 'From before', 5);"
+                          "INSERT INTO messages (id, conversation_id, position, role, text, state, end_reason)"
+                          "  VALUES ('m', 'old', 0, 'user', 'a walrus', 'complete', 3);");
   store = open_store (fixture->path);
   g_assert_cmpint (ox_store_get_state (store), ==, OX_STORE_OPEN);
   hits = search (store, "walr");
   g_assert_cmpuint (hits->len, ==, 1);
+  messages = list_messages (store, "old");
+  g_assert_cmpint (message_at (messages, 0)->end_reason, ==, OX_END_CANCELLED);
+  g_assert_null (message_at (messages, 0)->tools);
   close_store (store);
   g_assert_cmpint (query_int (fixture->path, "PRAGMA user_version"), ==, OX_STORE_DB_VERSION);
+}
+
+/* Damage is found before the tables are brought up to date: rows of the second form come through, too. */
+static void
+test_damaged_old_form (Fixture *fixture, gconstpointer unused)
+{
+  OxStore *store = open_store (fixture->path);
+  g_autoptr (GPtrArray) messages = NULL;
+  g_autofree char *content = NULL;
+  g_autofree char *long_text = g_strnfill (3000, 'x');
+  gsize length;
+
+  for (guint i = 0; i < 60; i++) {
+    g_autofree char *id = g_strdup_printf ("m%u", i);
+    g_assert_true (add_message (store, "c1", id, long_text, NULL));
+  }
+  close_store (store);
+  run_sql (fixture->path, DROP_NEW_COLUMNS "PRAGMA user_version = 2; UPDATE messages SET end_reason = 4");
+  g_assert_true (g_file_get_contents (fixture->path, &content, &length, NULL));
+  g_assert_true (g_file_set_contents (fixture->path, content, (gssize) length / 2, NULL));
+  store = open_store (fixture->path);
+  g_assert_cmpint (ox_store_get_state (store), ==, OX_STORE_OPEN);
+  messages = list_messages (store, "c1");
+  g_test_message ("%u of 60 messages saved", messages->len);
+  g_assert_cmpuint (messages->len, >, 10);
+  g_assert_cmpint (message_at (messages, 0)->end_reason, ==, OX_END_ERROR);
+  close_store (store);
 }
 
 static void
@@ -351,17 +412,24 @@ test_damaged_rows (Fixture *fixture, gconstpointer unused)
 
   g_assert_true (add_message (store, "c1", "first", "before", NULL));
   close_store (store);
-  run_sql (fixture->path,
-           "INSERT INTO conversations (id, title, updated, settings) VALUES ('c2', NULL, NULL, NULL),"
-           "  ('c3', x'ff4142', 'soon', 'no variant'), ('', 'no id', 4, NULL), (x'c0', 'odd id', 4, NULL);"
-           "INSERT INTO messages (id, conversation_id, position, role, text, state) VALUES"
-           "  ('null text', 'c1', 1e300, 'user', NULL, 'complete'), ('bad utf-8', 'c1', NULL, 'assistant', x'41ff42', "
-           "'complete'),"
-           "  ('role', 'c1', 'x', 'wizard', 'abra', 'complete'), ('no role', 'c1', 7, NULL, 'cadabra', NULL),"
-           "  ('number', 'c1', 8, 'user', 42, 'dancing'), ('nul', 'c1', 9, 'user', x'410042', 'complete');"
-           "UPDATE messages SET created = 'never', decode_seconds = 'x', answer_tokens = -5, end_reason = 77;"
-           "INSERT INTO messages (id, conversation_id, position, role, text, state) VALUES"
-           "  ('last', 'c1', 9e18, 'user', 'after', 'complete'), ('orphan', 'nowhere', 0, 'user', 'lost', 'complete')");
+  run_sql (
+    fixture->path,
+    "INSERT INTO conversations (id, title, updated, settings) VALUES ('c2', NULL, NULL, NULL),"
+    "  ('c3', x'ff4142', 'soon', 'no variant'), ('', 'no id', 4, NULL), (x'c0', 'odd id', 4, NULL);"
+    "INSERT INTO messages (id, conversation_id, position, role, text, state) VALUES"
+    "  ('null text', 'c1', 1e300, 'user', NULL, 'complete'), ('bad utf-8', 'c1', NULL, 'assistant', x'41ff42', "
+    "'complete'),"
+    "  ('role', 'c1', 'x', 'wizard', 'abra', 'complete'), ('no role', 'c1', 7, NULL, 'cadabra', NULL),"
+    "  ('number', 'c1', 8, 'user', 42, 'dancing'), ('nul', 'c1', 9, 'user', x'410042', 'complete');"
+    "UPDATE messages SET created = 'never', decode_seconds = 'x', answer_tokens = -5, end_reason = 77;"
+    "INSERT INTO messages (id, conversation_id, position, role, text, state) VALUES"
+    "  ('last', 'c1', 9e18, 'user', 'after', 'complete'), ('orphan', 'nowhere', 0, 'user', 'lost', 'complete');"
+    "INSERT INTO messages (id, conversation_id, position, role, text, state, tools, thinking_seconds) VALUES"
+    "  ('tools 1', 'c1', 10, 'assistant', 'a', 'complete', '[{\"name\":', -3),"
+    "  ('tools 2', 'c1', 11, 'assistant', 'b', 'complete', '{\"name\":1}', 'long'),"
+    "  ('tools 3', 'c1', 12, 'assistant', 'c', 'complete', '[{\"name\":7,\"arguments\":\"{}\",\"round\":-1}]', 1e300),"
+    "  ('tools 4', 'c1', 13, 'assistant', 'd', 'complete', x'5b00ff', NULL),"
+    "  ('tools 5', 'c1', 14, 'assistant', 'e', 'complete', 17, NULL)");
 
   store = open_store (fixture->path);
   g_assert_cmpint (ox_store_get_state (store), ==, OX_STORE_OPEN);
@@ -372,13 +440,15 @@ test_damaged_rows (Fixture *fixture, gconstpointer unused)
     g_assert_true (g_utf8_validate (record->id, -1, NULL));
   }
   messages = list_messages (store, "c1");
-  g_assert_cmpuint (messages->len, ==, 8);
+  g_assert_cmpuint (messages->len, ==, 13);
   for (guint i = 0; i < messages->len; i++) {
     OxMessageRecord *record = messages->pdata[i];
     g_assert_true (g_utf8_validate (record->text, -1, NULL));
+    g_assert_cmpfloat (record->thinking_seconds, ==, 0);
     n_damaged += record->damaged;
   }
-  g_assert_cmpuint (n_damaged, ==, 5);
+  /* Five of old, and the calls of four. */
+  g_assert_cmpuint (n_damaged, ==, 9);
   close_store (store);
 }
 
@@ -753,6 +823,7 @@ main (int argc, char *argv[])
   g_test_add ("/store/damaged/cut", Fixture, GINT_TO_POINTER (CUT), set_up, test_damaged_whole, tear_down);
   ADD ("damaged/pages", test_damaged_pages);
   ADD ("damaged/rows", test_damaged_rows);
+  ADD ("damaged/old-form", test_damaged_old_form);
   ADD ("damaged/index", test_damaged_index);
   ADD ("interrupted", test_interrupted);
   ADD ("deletion", test_deletion);
