@@ -241,7 +241,8 @@ run_chunk (OxSession *session,
   gboolean ok;
 
   save_rings (session, position + n);
-  if (session->tried == 0 && !mark_recurrent (session, 0, error))
+  /* Nothing is tried here: the mark is for going back to it alone, and needs to remember no more than a row. */
+  if (session->tried == 0 && !mark_recurrent (session, 1, error))
     return FALSE;
   ok = network->network_class->forward (network, session->state, ids, n, position, logits, logits_out, cancellable,
                                         error) &&
