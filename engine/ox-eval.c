@@ -5,7 +5,7 @@
 #include "ox-eval.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "ox-session-private.h"
 #include "text/ox-tokenizer.h"
@@ -236,7 +236,8 @@ ox_eval_text (OxModel *model,
     g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "%s was loaded without a tokenizer", model->plan->name);
     return FALSE;
   }
-  if (!ox_tokenizer_encode_text (tokenizer, text, len, FALSE, ids, cancellable, error))
+  if (!ox_tokenizer_encode_text (tokenizer, text, len < 0 ? strlen (text) : (gsize) len, FALSE, ids, cancellable,
+                                 error))
     return FALSE;
   bos = ox_tokenizer_get_add_bos (tokenizer) ? ox_tokenizer_get_bos (tokenizer) : -1;
   return ox_eval_ids (model, reference, (const guint32 *) ids->data, ids->len, bos, options, result, progress,
