@@ -34,7 +34,11 @@ ox_answer_init (OxAnswer *answer, GError **error)
   answer->sampler =
     ox_sampler_new (answer->sampling, config->vocab_size, (const guint32 *) (gpointer) config->suppress_token_ids->data,
                     config->suppress_token_ids->len, error);
-  return answer->sampler != NULL;
+  if (answer->sampler == NULL || answer->sampling->json_schema == NULL)
+    return answer->sampler != NULL;
+  answer->grammar = ox_grammar_new (answer->session->model->tokenizer, answer->sampling->json_schema, error);
+  answer->allowed = g_new0 (guint32, ox_tokenizer_get_size (answer->session->model->tokenizer) / 32 + 1);
+  return answer->grammar != NULL;
 }
 
 void
@@ -42,6 +46,8 @@ ox_answer_clear (OxAnswer *answer)
 {
   g_clear_pointer (&answer->sampler, ox_sampler_free);
   g_clear_pointer (&answer->stop, ox_stop_strings_free);
+  g_clear_pointer (&answer->grammar, ox_grammar_free);
+  g_clear_pointer (&answer->allowed, g_free);
   g_clear_pointer (&answer->calls, g_array_unref);
   if (answer->text != NULL)
     g_string_free (answer->text, TRUE);
@@ -263,9 +269,41 @@ go_on (OxAnswer *answer, OxLookahead *lookahead, guint32 id, const float **logit
   return ox_session_eval (session, &id, 1, OX_LOGITS_LAST, session->logits, answer->cancellable, error);
 }
 
+/* Limits the next token to what the schema allows. FALSE: nothing may follow. */
 static gboolean
-write_tokens (
-  OxAnswer *answer, OxLookahead *lookahead, OxDetokenizer *detokenizer, OxOutputParser *parser, GError **error)
+limit_next (OxAnswer *answer)
+{
+  OxModel *model = answer->session->model;
+  guint n_ids = ox_tokenizer_get_size (model->tokenizer);
+
+  if (!ox_grammar_mask (answer->grammar, answer->allowed))
+    return FALSE;
+  for (guint i = 0; i < model->stop_ids->len && ox_grammar_is_complete (answer->grammar); i++) {
+    guint32 id = g_array_index (model->stop_ids, guint32, i);
+
+    if (id < n_ids)
+      answer->allowed[id / 32] |= 1u << id % 32;
+  }
+  ox_sampler_set_allowed (answer->sampler, answer->allowed, n_ids);
+  return TRUE;
+}
+
+/* Whether a thought, which no schema limits, ends with @id. */
+static gboolean
+ends_thought (OxModel *model, guint32 id)
+{
+  const char *token = ox_tokenizer_get_token (model->tokenizer, id);
+
+  return g_strcmp0 (token, "</think>") == 0 || g_strcmp0 (token, "<channel|>") == 0;
+}
+
+static gboolean
+write_tokens (OxAnswer *answer,
+              gboolean in_thinking,
+              OxLookahead *lookahead,
+              OxDetokenizer *detokenizer,
+              OxOutputParser *parser,
+              GError **error)
 {
   OxSession *session = answer->session;
   OxStatistics *statistics = &answer->event.statistics;
@@ -278,6 +316,10 @@ write_tokens (
   for (;;) {
     guint32 id;
 
+    if (answer->grammar != NULL && !in_thinking && !limit_next (answer)) {
+      answer->event.reason = OX_END_STOP;
+      return TRUE;
+    }
     if (g_cancellable_set_error_if_cancelled (answer->cancellable, error) ||
         !ox_sampler_sample (answer->sampler, logits, &id, error))
       return FALSE;
@@ -286,6 +328,9 @@ write_tokens (
       return TRUE;
     }
     ox_sampler_accept (answer->sampler, id, TRUE);
+    if (answer->grammar != NULL && !in_thinking)
+      ox_grammar_accept (answer->grammar, id);
+    in_thinking = in_thinking && !ends_thought (session->model, id);
     statistics->answer_tokens++;
     statistics->decode_seconds = before + seconds_since (start);
     ox_detokenizer_push (detokenizer, id, text);
@@ -323,11 +368,14 @@ ox_answer_run_round (OxAnswer *answer,
   g_string_truncate (answer->reasoning, 0);
   g_array_set_size (answer->calls, 0);
   ox_stop_strings_reset (answer->stop);
+  ox_sampler_set_allowed (answer->sampler, NULL, 0);
+  if (answer->grammar != NULL)
+    ox_grammar_reset (answer->grammar);
   if (!ox_session_get_lookahead (answer->session, &lookahead, error) || !prefill (answer, ids, error))
     return FALSE;
   if (lookahead != NULL)
     ox_lookahead_begin (lookahead, (const guint32 *) (gconstpointer) stop_ids->data, stop_ids->len);
-  ok = write_tokens (answer, lookahead, detokenizer, parser, error);
+  ok = write_tokens (answer, in_thinking, lookahead, detokenizer, parser, error);
   if (lookahead != NULL)
     ok = ox_lookahead_settle (lookahead, ok ? error : NULL) && ok;
 

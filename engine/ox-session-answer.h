@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ox-session-private.h"
+#include "text/ox-grammar.h"
 #include "text/ox-output-parser.h"
 #include "text/ox-sampler.h"
 #include "text/ox-stop-strings.h"
@@ -26,8 +27,10 @@ typedef struct {
   gint64 start;
   OxSampler *sampler;
   OxStopStrings *stop;
-  guint computed; /* prompt tokens that were run, of all rounds */
-  guint told;     /* rounds whose prompt the sampler knows */
+  OxGrammar *grammar; /* of the JSON schema, or NULL */
+  guint32 *allowed;   /* a bit for each token that it allows next */
+  guint computed;     /* prompt tokens that were run, of all rounds */
+  guint told;         /* rounds whose prompt the sampler knows */
 
   /* What the model said in this round */
   GString *text;

@@ -155,6 +155,9 @@ answer_in_rounds (OxAnswer *answer, const OxChat *question, GError **error)
   OxSession *session = answer->session;
   g_autoptr (OxChat) chat = ox_session_add_tools (session, question);
 
+  /* A thought would be no JSON. */
+  if (answer->grammar != NULL && chat->thinking == OX_THINKING_DEFAULT)
+    ox_chat_set_thinking (chat, OX_THINKING_OFF);
   for (guint round = 0;; round++) {
     OxChat *longer;
 

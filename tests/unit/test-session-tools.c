@@ -1,7 +1,8 @@
-/* Answers that think, call tools and stop at strings. The words of the model are written here, so that all else is the engine's.
+/* Answers that think, call tools, stop at strings and keep to a schema. The words of the model are written here, so that all else is the engine's.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
+#include "io/ox-json.h"
 #include "ox-talk.h"
 
 #include <string.h>
@@ -445,6 +446,90 @@ test_stop_strings (void)
   g_assert_cmpstr (scene.talk.text->str, ==, "This is not the EN");
 }
 
+/* ---- JSON ---- */
+
+static const char pet_schema[] =
+  "{\"type\": \"object\", \"properties\": {\"name\": {\"type\": \"string\", \"maxLength\": 5}, \"legs\": {\"type\": "
+  "\"integer\"}, \"kind\": {\"enum\": [\"cat\", \"dog\"]}}, \"required\": [\"name\", \"legs\", \"kind\"], "
+  "\"additionalProperties\": false}";
+
+static void
+assert_pet (const char *text)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (OxJson) json = ox_json_parse (text, strlen (text), "the answer", &error);
+  yyjson_val *root;
+
+  g_test_message ("%s", text);
+  g_assert_no_error (error);
+  root = ox_json_get_root (json);
+  g_assert_true (yyjson_is_str (yyjson_obj_get (root, "name")));
+  g_assert_true (yyjson_is_int (yyjson_obj_get (root, "legs")));
+  g_assert_true (yyjson_equals_str (yyjson_obj_get (root, "kind"), "cat") ||
+                 yyjson_equals_str (yyjson_obj_get (root, "kind"), "dog"));
+  g_assert_cmpuint (yyjson_obj_size (root), ==, 3);
+}
+
+/* Whatever a model of random weights would rather say, it is what the schema allows. */
+static void
+test_schema (void)
+{
+  g_autoptr (OxChat) chat = ox_talk_chat ((const char *[]) { "Which pet?", NULL });
+
+  for (guint kind = 0; kind < 2; kind++) {
+    g_autoptr (OxModel) model = ox_talk_model (kind == 0 ? OX_TALK_FULL : OX_TALK_SLIDING, NULL);
+    g_autoptr (OxSession) session = ox_session_new (model, NULL);
+
+    for (guint64 seed = 1; seed < 8; seed++) {
+      OxSampling sampling = {
+        .temperature = 1.5f, .top_p = 1, .repetition_penalty = 1, .seed = seed, .json_schema = pet_schema
+      };
+      g_autoptr (GError) error = NULL;
+      g_auto (OxTalk) talk;
+
+      ox_talk_init (&talk);
+      g_assert_true (ox_session_generate (session, chat, &sampling, ox_talk_on_event, &talk, NULL, &error));
+      g_assert_no_error (error);
+      g_assert_cmpint (talk.reason, ==, OX_END_STOP);
+      assert_pet (talk.text->str);
+    }
+  }
+}
+
+/* A model that thinks is told not to; where it is to think all the same, the schema is for what comes after. */
+static void
+test_schema_thinking (void)
+{
+  static const char *const replies[] = { "{\"name\": \"Rex\", \"legs\": 4, \"kind\": \"dog\"}", NULL };
+  OxSampling sampling = { .top_p = 1, .repetition_penalty = 1, .json_schema = pet_schema };
+  g_autoptr (OxChat) chat = ox_talk_chat ((const char *[]) { "Which pet?", NULL });
+  g_autoptr (GError) error = NULL;
+  g_auto (Scene) scene;
+
+  scene_init (&scene, "qwen3.5-think", 3, replies);
+  g_assert_true (ox_session_generate (scene.session, chat, &sampling, ox_talk_on_event, &scene.talk, NULL, &error));
+  g_assert_no_error (error);
+  g_assert_cmpstr (scene.talk.thinking->str, ==, "");
+  assert_pet (scene.talk.text->str);
+}
+
+static void
+test_bad_schema (void)
+{
+  OxSampling sampling = { .top_p = 1, .repetition_penalty = 1, .json_schema = "{\"type\": 7}" };
+  g_autoptr (OxChat) chat = ox_talk_chat ((const char *[]) { "Which pet?", NULL });
+  g_autoptr (OxModel) model = ox_talk_model (OX_TALK_FULL, NULL);
+  g_autoptr (OxSession) session = ox_session_new (model, NULL);
+  g_autoptr (GError) error = NULL;
+  g_auto (OxTalk) talk;
+
+  ox_talk_init (&talk);
+  g_assert_false (ox_session_generate (session, chat, &sampling, ox_talk_on_event, &talk, NULL, &error));
+  g_assert_error (error, OX_ERROR, OX_ERROR_INVALID);
+  g_assert_cmpint (talk.reason, ==, OX_END_ERROR);
+  g_assert_cmpuint (talk.n_ends, ==, 1);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -463,5 +548,8 @@ main (int argc, char **argv)
   g_test_add_func ("/session/tools/max-tokens", test_max_tokens);
   g_test_add_func ("/session/tools/long-result", test_long_result);
   g_test_add_func ("/session/tools/stop-strings", test_stop_strings);
+  g_test_add_func ("/session/tools/schema", test_schema);
+  g_test_add_func ("/session/tools/schema-thinking", test_schema_thinking);
+  g_test_add_func ("/session/tools/bad-schema", test_bad_schema);
   return g_test_run ();
 }
