@@ -10,6 +10,8 @@
 #define DEFAULT_CONTEXT_LENGTH 8192
 #define CHUNK 256
 #define SLACK 1024
+/* What a tokenizer takes for each of its tokens, measured on vocabularies of 49,152 and 262,144. */
+#define TOKENIZER_BYTES 160
 /* Memory that should stay free for everything else. */
 #define COMFORTABLE_FREE_BYTES (2ull * 1000 * 1000 * 1000)
 
@@ -264,7 +266,8 @@ plan_setup (const char *path, OxWeights *weights, const OxConfig *config, OxMode
   plan->context_length_max = config->max_position_embeddings;
   plan->state_bytes =
     ox_state_fixed_bytes (config, &setup->state) + plan->kv_bytes_per_token * setup->state.context_length + mtp_bytes;
-  plan->memory_needed = plan->weight_bytes + plan->state_bytes + activation_scratch (config, &setup->state);
+  plan->memory_needed = plan->weight_bytes + plan->state_bytes + activation_scratch (config, &setup->state) +
+                        (guint64) TOKENIZER_BYTES * config->vocab_size;
   ox_platform_get_memory (&memory_total, &plan->memory_available);
   plan->fit = judge (plan->memory_needed, plan->memory_available);
   return plan;

@@ -3,9 +3,10 @@
  * A file a model, precision, rounding and instruction set, in $XDG_CACHE_HOME/oxinfer/packed. It is written beside its final name while
  * the model loads and renamed when that is complete. Nothing here fails: what cannot be kept or is damaged is packed from the source.
  *
- * Kept files are read, not mapped. A mapping would start sooner, but a file that another program cuts short turns a mapped read into
- * SIGBUS, and memory of a mapping can be taken away under pressure, so that a token waits for the disk; and every block is compared
- * with its checksum while it is read, which a mapping would have to be touched for as well.
+ * Kept files are read, not mapped. A mapping of what is in the page cache is there at once, where copying it takes a second or two for
+ * some gigabytes; from a disk both wait for the disk. But a file that another program cuts short turns a mapped read into SIGBUS, and
+ * under pressure pages of a mapping are dropped, so that a token waits for the disk. And every block is compared with its checksum
+ * when it comes in, which a mapping does not keep true afterwards.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */

@@ -5,8 +5,16 @@
 #include "ox-dry-model.h"
 #include "ox-session-private.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
+
+/* Sanitizers take memory of their own. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED TRUE
+#else
+#define SANITIZED FALSE
+#endif
 
 static const char *const folders[] = { "gemma3",     "gemma4-e2b", "gemma4-e4b",   "gemma4-12b",
                                        "gemma4-26b", "gemma4-31b", "qwen35-small", "qwen35-large" };
@@ -119,6 +127,71 @@ test_runs (void)
     }
 }
 
+static guint64
+process_memory (const char *key)
+{
+  g_autofree char *status = NULL;
+
+  g_assert_true (g_file_get_contents ("/proc/self/status", &status, NULL, NULL));
+  g_assert_nonnull (strstr (status, key));
+  return g_ascii_strtoull (strstr (status, key) + strlen (key), NULL, 10) * 1024;
+}
+
+/* Loading and running takes what the plan says, within a twentieth, at the shapes of real models with fewer layers and tokens. */
+static void
+check_memory (const char *name, guint layers, OxModelWeights weights)
+{
+  OxModelOptions options = { .weights = weights, .context_length = 160, .no_packed_cache = TRUE };
+  g_autofree char *json = ox_dry_model_make_config (name);
+  g_autoptr (GError) error = NULL;
+  OxConfig *config = ox_config_parse_json (json, strlen (json), name, &error);
+  g_autoptr (OxModel) model = NULL;
+  g_autoptr (OxSession) session = NULL;
+  g_autofree float *logits = NULL;
+  OxWeights *dry;
+  guint32 ids[150];
+  guint64 before, needed, used;
+
+  g_assert_no_error (error);
+  config->num_hidden_layers = layers;
+  config->vocab_size = config->vocab_size_per_layer_input = 32768;
+  dry = ox_dry_model_weights (config, name, &error);
+  g_assert_no_error (error);
+  malloc_trim (0);
+  before = process_memory ("VmRSS:");
+  model = ox_model_load_opened (name, dry, config, &options, FALSE, NULL, NULL, NULL, &error);
+  if (g_error_matches (error, OX_ERROR, OX_ERROR_NO_MEMORY)) {
+    g_test_skip ("there is not enough memory free");
+    return;
+  }
+  g_assert_no_error (error);
+  session = ox_session_new (model, &error);
+  g_assert_no_error (error);
+  for (guint i = 0; i < G_N_ELEMENTS (ids); i++)
+    ids[i] = i * 31;
+  logits = g_new (float, config->vocab_size);
+  ox_session_eval (session, ids, G_N_ELEMENTS (ids), OX_LOGITS_LAST, logits, NULL, &error);
+  g_assert_no_error (error);
+  used = process_memory ("VmRSS:") - before;
+  needed = ox_model_get_plan (model)->memory_needed;
+  g_test_message ("%s with %u layers: planned %" G_GUINT64_FORMAT ", took %" G_GUINT64_FORMAT " (%.1f %%)", name,
+                  layers, needed, used, 100 * (double) used / (double) needed);
+  g_assert_cmpfloat ((double) used, >, 0.95 * (double) needed);
+  g_assert_cmpfloat ((double) used, <, 1.05 * (double) needed);
+}
+
+static void
+test_memory (void)
+{
+  if (SANITIZED) {
+    g_test_skip ("sanitizers take memory of their own");
+    return;
+  }
+  check_memory ("gemma-4-e2b", 10, OX_MODEL_WEIGHTS_STORED);
+  check_memory ("qwen3.5-2b", 8, OX_MODEL_WEIGHTS_Q8);
+  check_memory ("gemma-4-12b", 6, OX_MODEL_WEIGHTS_Q4);
+}
+
 /* Any part of the file is the same however it is read. */
 static void
 test_reads (void)
@@ -185,6 +258,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/dry-model/tensors", test_tensors);
   g_test_add_func ("/dry-model/runs", test_runs);
+  g_test_add_func ("/dry-model/memory", test_memory);
   g_test_add_func ("/dry-model/reads", test_reads);
   g_test_add_func ("/dry-model/names", test_names);
   return g_test_run ();

@@ -463,11 +463,19 @@ test_disk_full (void)
   g_test_trap_assert_passed ();
 }
 
+typedef struct {
+  GCancellable *cancellable;
+  gint64 when;
+} Cancel;
+
 static gpointer
-cancel_soon (gpointer cancellable)
+cancel_soon (gpointer user_data)
 {
+  Cancel *cancel = user_data;
+
   g_usleep (60000);
-  g_cancellable_cancel (cancellable);
+  cancel->when = g_get_monotonic_time ();
+  g_cancellable_cancel (cancel->cancellable);
   return NULL;
 }
 
@@ -479,29 +487,39 @@ test_cancelled (void)
   g_autoptr (GError) error = NULL;
   OxModel *whole;
 
-  begin ();
+  /* Other programs can take the processor away, so the best of some tries counts. */
   for (guint i = 0; i < 2; i++) {
-    g_autoptr (GCancellable) cancellable = g_cancellable_new ();
-    GThread *thread = g_thread_new ("cancel", cancel_soon, cancellable);
-    g_autoptr (OxModel) model = load (path, OX_MODEL_WEIGHTS_Q8, cancellable, &error);
-    gint64 end = g_get_monotonic_time ();
+    gint64 best = G_MAXINT64;
 
-    g_thread_join (thread);
-    end = g_get_monotonic_time () - end;
-    if (model != NULL) {
-      g_test_skip ("loading was over before it could be stopped");
-      break;
-    }
-    g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
-    g_clear_error (&error);
-    if (i == 0) {
-      assert_empty ();
+    begin ();
+    if (i == 1) {
       whole = load (path, OX_MODEL_WEIGHTS_Q8, NULL, &error);
       g_assert_no_error (error);
       ox_model_unref (whole);
-    } else {
-      g_autofree char *kept = only_file ();
-      g_assert_nonnull (kept);
+    }
+    for (guint try = 0; try < 5 && best > 100000; try++) {
+      g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+      Cancel cancel = { .cancellable = cancellable };
+      GThread *thread = g_thread_new ("cancel", cancel_soon, &cancel);
+      g_autoptr (OxModel) model = load (path, OX_MODEL_WEIGHTS_Q8, cancellable, &error);
+      gint64 end = g_get_monotonic_time ();
+
+      g_thread_join (thread);
+      if (model != NULL) {
+        g_test_message ("loading was over before it could be stopped");
+        break;
+      }
+      g_assert_error (error, G_IO_ERROR, G_IO_ERROR_CANCELLED);
+      g_clear_error (&error);
+      best = MIN (best, end - cancel.when);
+      if (i == 0)
+        assert_empty ();
+      else
+        g_free (only_file ());
+    }
+    if (best != G_MAXINT64) {
+      g_test_message ("%s: stopped after %.1f ms", i == 0 ? "writing" : "reading", (double) best / 1000);
+      g_assert_cmpint (best, <=, 100000);
     }
   }
   ox_toy_model_delete (path);
