@@ -1,301 +1,286 @@
-/* oxinfer-cli chat and generate: text from a model.
+/* oxinfer-cli chat: a conversation, with tools and attached files.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "ox-cli.h"
+#include "ox-cli-answer.h"
 
 #include <string.h>
 #include <unistd.h>
 
+/* Calls of tools in a row, before a person is asked again. */
+#define MAX_ROUNDS 10
+
 typedef struct {
   OxCli *cli;
-  GString *text; /* the answer so far */
-  OxEndReason reason;
-  OxStatistics statistics;
-} Answer;
+  char *system_text;
+  char *thinking_name;
+  char **attached; /* paths */
+  gboolean tools;
+  gboolean drop_oldest;
 
-static const char *
-reason_name (OxEndReason reason)
-{
-  static const char *const names[] = { "stop", "length", "context", "cancelled", "error" };
-
-  return names[reason];
-}
-
-static void
-write_event (Answer *answer, const OxEvent *event)
-{
-  yyjson_mut_doc *doc = yyjson_mut_doc_new (NULL);
-  yyjson_mut_val *root = yyjson_mut_obj (doc);
-
-  yyjson_mut_doc_set_root (doc, root);
-  switch (event->type) {
-  case OX_EVENT_PREFILL:
-    yyjson_mut_obj_add_str (doc, root, "event", "prefill");
-    yyjson_mut_obj_add_uint (doc, root, "done", event->done);
-    yyjson_mut_obj_add_uint (doc, root, "total", event->total);
-    break;
-  case OX_EVENT_THINKING:
-    yyjson_mut_obj_add_str (doc, root, "event", "thinking");
-    yyjson_mut_obj_add_strcpy (doc, root, "text", event->text);
-    break;
-  case OX_EVENT_TEXT:
-    yyjson_mut_obj_add_str (doc, root, "event", "text");
-    yyjson_mut_obj_add_strcpy (doc, root, "text", event->text);
-    break;
-  case OX_EVENT_END:
-  default:
-    yyjson_mut_obj_add_str (doc, root, "event", "end");
-    yyjson_mut_obj_add_str (doc, root, "reason", reason_name (event->reason));
-    yyjson_mut_obj_add_strcpy (doc, root, "text", answer->text->str);
-    ox_cli_json_statistics (doc, root, &event->statistics);
-    break;
-  }
-  ox_cli_write_json (answer->cli, doc);
-}
+  OxThinking thinking;
+  gboolean interactive;
+  GString *pending;   /* input that was read beyond the last line */
+  GPtrArray *names;   /* of the attached files */
+  GPtrArray *texts;   /* what is in them */
+  OxToolbox *toolbox; /* or NULL */
+  OxChat *chat;
+  gboolean has_attached; /* the conversation knows of the files */
+} Chat;
 
 static void
-on_event (const OxEvent *event, gpointer user_data)
+chat_clear (Chat *chat)
 {
-  Answer *answer = user_data;
+  g_free (chat->system_text);
+  g_free (chat->thinking_name);
+  g_strfreev (chat->attached);
+  if (chat->pending != NULL)
+    g_string_free (chat->pending, TRUE);
+  g_clear_pointer (&chat->names, g_ptr_array_unref);
+  g_clear_pointer (&chat->texts, g_ptr_array_unref);
+  g_clear_pointer (&chat->toolbox, ox_toolbox_unref);
+  g_clear_pointer (&chat->chat, ox_chat_free);
+}
 
-  if (event->type == OX_EVENT_TEXT) {
-    g_string_append (answer->text, event->text);
-    if (!answer->cli->json)
-      ox_cli_write (answer->cli, event->text);
-  } else if (event->type == OX_EVENT_END) {
-    answer->reason = event->reason;
-    answer->statistics = event->statistics;
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Chat, chat_clear)
+
+/* ---- Tools and files ---- */
+
+static gboolean
+read_attached (Chat *chat, GError **error)
+{
+  chat->names = g_ptr_array_new_with_free_func (g_free);
+  chat->texts = g_ptr_array_new_with_free_func (g_free);
+  for (char **path = chat->attached; path != NULL && *path != NULL; path++) {
+    char *text = ox_cli_read_file (chat->cli, *path, error);
+
+    if (text == NULL)
+      return FALSE;
+    g_ptr_array_add (chat->names, g_filename_display_basename (*path));
+    g_ptr_array_add (chat->texts, text);
   }
-  if (answer->cli->json)
-    write_event (answer, event);
+  return TRUE;
 }
 
-/* Ends the answer's last line, and tells a person at a terminal how fast it was. */
-static void
-finish_answer (Answer *answer)
+/* Asks a person whether a tool may do what it is about to. */
+static gboolean
+ask (const char *name, const char *arguments, gpointer user_data, GCancellable *cancellable)
 {
-  const OxStatistics *s = &answer->statistics;
+  Chat *chat = user_data;
+  g_autofree char *line = NULL;
 
-  if (!answer->cli->json && (answer->text->len == 0 || answer->text->str[answer->text->len - 1] != '\n'))
-    ox_cli_write (answer->cli, "\n");
-  if (!answer->cli->quiet && !answer->cli->json && isatty (STDERR_FILENO))
-    fprintf (stderr, "[%u tokens read, %u of them known, %.1f/s; %u written, %.1f/s; first after %.2f s%s]\n",
-             s->prompt_tokens, s->reused_tokens, ox_statistics_get_prefill_rate (s), s->answer_tokens,
-             ox_statistics_get_decode_rate (s), s->first_token_seconds,
-             answer->reason == OX_END_LENGTH    ? "; stopped at --max-tokens"
-             : answer->reason == OX_END_CONTEXT ? "; the context is full"
-                                                : "");
+  if (!chat->interactive)
+    return FALSE;
+  fprintf (stderr, "Allow %s %s? [y/N] ", name, arguments);
+  line = ox_cli_read_line (chat->cli, chat->pending, NULL);
+  return line != NULL && (g_ascii_strcasecmp (g_strstrip (line), "y") == 0 || g_ascii_strcasecmp (line, "yes") == 0);
 }
 
-/* Opens what both subcommands need. */
-static OxSession *
-open_session (OxCli *cli, OxModel **model, OxSampling *sampling, GError **error)
+static gboolean
+set_up_tools (Chat *chat, OxModel *model, OxSession *session, GError **error)
 {
-  *model = ox_cli_load (cli, error);
-  if (*model == NULL)
-    return NULL;
-  ox_cli_get_sampling (cli, *model, sampling);
-  if (ox_model_get_plan (*model)->note != NULL && !cli->quiet && isatty (STDERR_FILENO))
-    fprintf (stderr, "%s\n", ox_model_get_plan (*model)->note);
-  return ox_session_new (*model, error);
-}
-
-/* ---- generate ---- */
-
-/* The arguments in one, with standard input in the place of “-”, or standard input alone. It is not read unless it is asked for: in a
- * script it may be a pipe that nobody ever closes. */
-static char *
-make_prompt (OxCli *cli, char **arguments, GError **error)
-{
-  g_autoptr (GString) prompt = g_string_new (NULL);
-
-  if (arguments == NULL)
-    return ox_cli_read_all (cli, error);
-  for (char **argument = arguments; *argument != NULL; argument++) {
-    g_autofree char *input = NULL;
-
-    if (strcmp (*argument, "-") == 0) {
-      input = ox_cli_read_all (cli, error);
-      if (input == NULL)
-        return NULL;
-    }
-    if (argument != arguments)
-      g_string_append (prompt, input != NULL ? "\n\n" : " ");
-    g_string_append (prompt, input != NULL ? input : *argument);
+  if (!chat->tools)
+    return TRUE;
+  if ((ox_model_get_plan (model)->capabilities & OX_CAPABILITY_TOOLS) == 0) {
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: this model was not made to call tools",
+                 ox_model_get_plan (model)->name);
+    return FALSE;
   }
-  return g_string_free (g_steal_pointer (&prompt), FALSE);
+  chat->toolbox = ox_toolbox_new ();
+  ox_toolbox_add_builtin (chat->toolbox);
+  for (guint i = 0; i < chat->names->len; i++)
+    ox_toolbox_add_attachment (chat->toolbox, g_ptr_array_index (chat->names, i), g_ptr_array_index (chat->texts, i));
+  ox_toolbox_set_permission (chat->toolbox, ask, chat);
+  ox_session_set_toolbox (session, chat->toolbox, MAX_ROUNDS);
+  return TRUE;
 }
 
-int
-ox_cli_generate (OxCli *cli, int argc, char **argv)
-{
-  g_autofree char *system_text = NULL;
-  g_auto (GStrv) rest = NULL;
-  gboolean raw = FALSE;
-  const GOptionEntry entries[] = {
-    { "system", 's', 0, G_OPTION_ARG_FILENAME, &system_text, "What the model is told before the conversation", "TEXT" },
-    { "raw", 0, 0, G_OPTION_ARG_NONE, &raw, "Continue the text as it is, without the chat format; control tokens count",
-      NULL },
-    { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
-      "One JSON object a line for each event; the last has all of the text", NULL },
-    { "quiet", 'q', 0, G_OPTION_ARG_NONE, &cli->quiet, "No progress and no statistics", NULL },
-    { NULL },
-  };
-  g_autofree char *prompt = NULL;
-  g_autoptr (OxModel) model = NULL;
-  g_autoptr (OxSession) session = NULL;
-  g_autoptr (OxChat) chat = ox_chat_new ();
-  g_autoptr (GString) text = g_string_new (NULL);
-  g_autoptr (GError) error = NULL;
-  Answer answer = { .cli = cli, .text = text };
-  OxSampling sampling;
-  int exit_code;
-  gboolean ok;
-
-  if (!ox_cli_parse (
-        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD | OX_CLI_OPTIONS_SAMPLE, entries, "[PROMPT]",
-        "The prompt is the argument, in which - stands for standard input, or standard input alone.\n\n"
-        "Examples:\n"
-        "  oxinfer-cli generate --model model.gguf \"Why is the sky blue?\"\n"
-        "  oxinfer-cli generate --model model.gguf \"Summarise:\" - < letter.txt\n"
-        "  oxinfer-cli generate --model model.gguf --raw --max-tokens 40 \"Once upon a time\"\n"
-        "  oxinfer-cli generate --model model.gguf --json \"Hello\" | jq -r 'select(.event == \"end\").text'",
-        &rest, &exit_code))
-    return exit_code;
-  if (cli->model_path == NULL)
-    return ox_cli_usage (cli, "which model? --model is missing");
-  if (raw && system_text != NULL)
-    return ox_cli_usage (cli, "--system belongs to the chat format, which --raw leaves out");
-
-  ox_cli_catch_signals (cli);
-  prompt = make_prompt (cli, rest, &error);
-  if (prompt == NULL)
-    return ox_cli_fail (cli, error);
-  if (!raw) {
-    /* The end of the last line of a file or of echo is not part of what was asked. */
-    g_strchomp (prompt);
-    if (*prompt == '\0')
-      return ox_cli_usage (cli, "the prompt is empty");
-  }
-
-  session = open_session (cli, &model, &sampling, &error);
-  if (session == NULL)
-    return ox_cli_fail (cli, error);
-  if (raw) {
-    ok = ox_session_complete (session, prompt, &sampling, on_event, &answer, cli->cancellable, &error);
-  } else {
-    if (system_text != NULL)
-      ox_chat_append (chat, OX_ROLE_SYSTEM, system_text);
-    ox_chat_append (chat, OX_ROLE_USER, prompt);
-    ok = ox_session_generate (session, chat, &sampling, on_event, &answer, cli->cancellable, &error);
-  }
-  if (ok || text->len > 0)
-    finish_answer (&answer);
-  if (!ok || cli->output_error != 0)
-    return ox_cli_fail (cli, error);
-  return OX_CLI_OK;
-}
-
-/* ---- chat ---- */
+/* ---- The conversation ---- */
 
 /* Rebuilt from the texts, since a chat only grows. */
 static void
-start_chat (OxChat **chat, const char *system_text)
+start_chat (Chat *chat)
 {
-  g_clear_pointer (chat, ox_chat_free);
-  *chat = ox_chat_new ();
-  if (system_text != NULL)
-    ox_chat_append (*chat, OX_ROLE_SYSTEM, system_text);
+  g_clear_pointer (&chat->chat, ox_chat_free);
+  chat->chat = ox_chat_new ();
+  chat->has_attached = FALSE;
+  if (chat->system_text != NULL)
+    ox_chat_append (chat->chat, OX_ROLE_SYSTEM, chat->system_text);
+  ox_chat_set_thinking (chat->chat, chat->thinking);
+}
+
+/* The first message tells of the files: with tools their names, which the model can read them by, else all that is in them. */
+static void
+append_message (Chat *chat, const char *message)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+
+  for (guint i = 0; i < chat->names->len && !chat->has_attached; i++) {
+    const char *name = g_ptr_array_index (chat->names, i);
+
+    if (chat->toolbox != NULL)
+      g_string_append_printf (text, "[Attached file: %s]\n", name);
+    else
+      g_string_append_printf (text, "[Attached file: %s]\n%s\n[End of %s]\n", name,
+                              (const char *) g_ptr_array_index (chat->texts, i), name);
+  }
+  chat->has_attached = TRUE;
+  if (text->len > 0)
+    g_string_append_c (text, '\n');
+  g_string_append (text, message);
+  ox_chat_append (chat->chat, OX_ROLE_USER, text->str);
+}
+
+/* A message, which may be of several lines; NULL at the end of input or with an error. */
+static char *
+read_message (Chat *chat, GError **error)
+{
+  g_autoptr (GString) message = g_string_new (NULL);
+  g_autoptr (GError) local_error = NULL;
+  char *line;
+
+  while ((line = ox_cli_read_line (chat->cli, chat->pending, &local_error)) != NULL) {
+    gsize len = strlen (line);
+    gboolean goes_on = len > 0 && line[len - 1] == '\\';
+
+    g_string_append_len (message, line, (gssize) (goes_on ? len - 1 : len));
+    g_free (line);
+    if (!goes_on)
+      return g_strstrip (g_string_free (g_steal_pointer (&message), FALSE));
+    g_string_append_c (message, '\n');
+  }
+  if (local_error != NULL) {
+    g_propagate_error (error, g_steal_pointer (&local_error));
+    return NULL;
+  }
+  return message->len > 0 ? g_strstrip (g_string_free (g_steal_pointer (&message), FALSE)) : NULL;
+}
+
+/* FALSE when the program is to end with @exit_code. */
+static gboolean
+answer_message (Chat *chat, OxSession *session, const OxSampling *sampling, int *exit_code)
+{
+  OxCli *cli = chat->cli;
+  g_auto (OxCliAnswer) answer = { 0 };
+  g_autoptr (GError) error = NULL;
+
+  ox_cli_answer_init (&answer, cli);
+  if (!ox_session_generate (session, chat->chat, sampling, ox_cli_answer_on_event, &answer, cli->cancellable, &error)) {
+    gboolean stopped = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED) && cli->output_error == 0;
+
+    if (answer.text->len > 0)
+      ox_cli_answer_finish (&answer);
+    if (!stopped || !chat->interactive || ox_cli_terminated ()) {
+      *exit_code = ox_cli_fail (cli, error);
+      return FALSE;
+    }
+    /* Stopped by the person, who stays in the conversation. What was said stands. */
+    g_clear_error (&error);
+    g_cancellable_reset (cli->cancellable);
+  } else {
+    ox_cli_answer_finish (&answer);
+  }
+  if (cli->output_error != 0 || !ox_cli_answer_append (&answer, chat->chat, &error)) {
+    *exit_code = ox_cli_fail (cli, error);
+    return FALSE;
+  }
+  return TRUE;
+}
+
+static int
+talk (Chat *chat, OxSession *session, const OxSampling *sampling)
+{
+  int exit_code;
+
+  start_chat (chat);
+  for (;;) {
+    g_autoptr (GError) error = NULL;
+    g_autofree char *message = NULL;
+
+    if (chat->interactive)
+      fputs ("> ", stderr);
+    message = read_message (chat, &error);
+    if (message == NULL) {
+      if (chat->interactive)
+        fputc ('\n', stderr);
+      return error != NULL ? ox_cli_fail (chat->cli, error) : OX_CLI_OK;
+    }
+    if (*message == '\0')
+      continue;
+    if (strcmp (message, "/quit") == 0)
+      return OX_CLI_OK;
+    if (strcmp (message, "/reset") == 0) {
+      start_chat (chat);
+      continue;
+    }
+    append_message (chat, message);
+    if (!answer_message (chat, session, sampling, &exit_code))
+      return exit_code;
+  }
+}
+
+/* ---- The command ---- */
+
+static int
+run (Chat *chat)
+{
+  OxCli *cli = chat->cli;
+  g_autoptr (OxModel) model = NULL;
+  g_autoptr (OxSession) session = NULL;
+  g_autoptr (GError) error = NULL;
+  OxSampling sampling;
+
+  chat->interactive = isatty (STDIN_FILENO);
+  chat->pending = g_string_new (NULL);
+  if (!read_attached (chat, &error) || (model = ox_cli_load (cli, &error)) == NULL ||
+      (session = ox_cli_open_session (cli, model, &error)) == NULL || !set_up_tools (chat, model, session, &error))
+    return ox_cli_fail (cli, error);
+  if (ox_model_get_plan (model)->note != NULL && !cli->quiet && isatty (STDERR_FILENO))
+    fprintf (stderr, "%s\n", ox_model_get_plan (model)->note);
+  if (chat->drop_oldest)
+    ox_session_set_context_policy (session, OX_CONTEXT_DROP_OLDEST);
+  ox_cli_get_sampling (cli, model, &sampling);
+  return talk (chat, session, &sampling);
 }
 
 int
 ox_cli_chat (OxCli *cli, int argc, char **argv)
 {
-  g_autofree char *system_text = NULL;
+  g_auto (Chat) chat = { .cli = cli };
   const GOptionEntry entries[] = {
-    { "system", 's', 0, G_OPTION_ARG_FILENAME, &system_text, "What the model is told before the conversation", "TEXT" },
+    { "system", 's', 0, G_OPTION_ARG_FILENAME, &chat.system_text, "What the model is told before the conversation",
+      "TEXT" },
+    { "thinking", 0, 0, G_OPTION_ARG_FILENAME, &chat.thinking_name,
+      "Whether to think before answering (default: as the model was made)", "on|off|default" },
+    { "tools", 0, 0, G_OPTION_ARG_NONE, &chat.tools,
+      "The model may ask for the date, calculate, convert units and read attached files", NULL },
+    { "attach", 'a', 0, G_OPTION_ARG_FILENAME_ARRAY, &chat.attached, "A text file to talk about; may be given again",
+      "FILE" },
+    { "drop-oldest", 0, 0, G_OPTION_ARG_NONE, &chat.drop_oldest,
+      "When the context is full, leave out the oldest messages", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object a line for each event", NULL },
     { "quiet", 'q', 0, G_OPTION_ARG_NONE, &cli->quiet, "No progress and no statistics", NULL },
     { NULL },
   };
-  g_autoptr (OxModel) model = NULL;
-  g_autoptr (OxSession) session = NULL;
-  g_autoptr (OxChat) chat = NULL;
-  g_autoptr (GString) pending = g_string_new (NULL);
-  g_autoptr (GError) error = NULL;
-  gboolean interactive = isatty (STDIN_FILENO);
-  OxSampling sampling;
   int exit_code;
 
   if (!ox_cli_parse (
-        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD | OX_CLI_OPTIONS_SAMPLE, entries, NULL,
+        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD | OX_CLI_OPTIONS_AHEAD | OX_CLI_OPTIONS_SAMPLE,
+        entries, NULL,
         "Every line is a message; a line that ends with \\ goes on in the next one. /reset forgets the conversation,\n"
-        "/quit or Ctrl+D ends it. Ctrl+C stops an answer; at the prompt it ends the program.\n\n"
+        "/quit or Ctrl+D ends it. Ctrl+C stops an answer; at the prompt it ends the program. Attached files are part\n"
+        "of the first message; with --tools the model reads them by lines instead.\n\n"
         "Examples:\n"
         "  oxinfer-cli chat --model model.gguf\n"
         "  oxinfer-cli chat --model model.gguf --system \"You answer in one sentence.\" --temperature 0.7\n"
+        "  oxinfer-cli chat --model Qwen3.5-2B --weights q8 --tools --attach notes.txt --thinking off\n"
         "  printf 'My name is Ada.\\nWhat is my name?\\n' | oxinfer-cli chat --model model.gguf --json",
         NULL, &exit_code))
     return exit_code;
   if (cli->model_path == NULL)
     return ox_cli_usage (cli, "which model? --model is missing");
-
+  if (!ox_cli_parse_thinking (chat.thinking_name, &chat.thinking))
+    return ox_cli_usage (cli, "--thinking is “on”, “off” or “default”");
   ox_cli_catch_signals (cli);
-  session = open_session (cli, &model, &sampling, &error);
-  if (session == NULL)
-    return ox_cli_fail (cli, error);
-  start_chat (&chat, system_text);
-
-  for (;;) {
-    g_autoptr (GString) message = g_string_new (NULL);
-    g_autoptr (GString) text = g_string_new (NULL);
-    Answer answer = { .cli = cli, .text = text };
-    char *line;
-
-    if (interactive)
-      fputs ("> ", stderr);
-    while ((line = ox_cli_read_line (cli, pending, &error)) != NULL) {
-      gsize len = strlen (line);
-      gboolean goes_on = len > 0 && line[len - 1] == '\\';
-
-      g_string_append_len (message, line, (gssize) (goes_on ? len - 1 : len));
-      g_free (line);
-      if (!goes_on)
-        break;
-      g_string_append_c (message, '\n');
-    }
-    if (error != NULL || (line == NULL && message->len == 0)) {
-      if (interactive)
-        fputc ('\n', stderr);
-      return error != NULL ? ox_cli_fail (cli, error) : OX_CLI_OK;
-    }
-    g_strstrip (message->str);
-    if (*message->str == '\0')
-      continue;
-    if (strcmp (message->str, "/quit") == 0)
-      return OX_CLI_OK;
-    if (strcmp (message->str, "/reset") == 0) {
-      start_chat (&chat, system_text);
-      continue;
-    }
-
-    ox_chat_append (chat, OX_ROLE_USER, message->str);
-    if (!ox_session_generate (session, chat, &sampling, on_event, &answer, cli->cancellable, &error)) {
-      gboolean stopped = g_error_matches (error, G_IO_ERROR, G_IO_ERROR_CANCELLED) && cli->output_error == 0;
-
-      if (text->len > 0)
-        finish_answer (&answer);
-      if (!stopped || !interactive || ox_cli_terminated ())
-        return ox_cli_fail (cli, error);
-      /* Stopped by the person, who stays in the conversation. What was said stands. */
-      g_clear_error (&error);
-      g_cancellable_reset (cli->cancellable);
-    } else {
-      finish_answer (&answer);
-    }
-    if (cli->output_error != 0)
-      return ox_cli_fail (cli, NULL);
-    ox_chat_append (chat, OX_ROLE_ASSISTANT, text->str);
-  }
+  return run (&chat);
 }

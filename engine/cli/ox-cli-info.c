@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ox-model-private.h"
+
 static const char *
 fit_name (OxFit fit)
 {
@@ -53,8 +55,49 @@ add_string (yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const 
     yyjson_mut_obj_add_null (doc, object, key);
 }
 
+/* As ox_model_plan(), and what the options came to. */
+static OxModelPlan *
+make_plan (OxCli *cli, OxModelSetup *setup, GError **error)
+{
+  g_autoptr (OxWeights) weights = ox_weights_open (cli->model_path, cli->cancellable, error);
+  g_autoptr (OxConfig) config = NULL;
+  g_autoptr (OxModelPlan) plan = NULL;
+  g_autoptr (OxTokenizer) tokenizer = NULL;
+  OxModelOptions options;
+
+  ox_cli_get_model_options (cli, &options);
+  if (weights == NULL || (config = ox_config_load (cli->model_path, weights, error)) == NULL ||
+      (plan = ox_model_plan_weights (cli->model_path, weights, config, &options, setup, error)) == NULL ||
+      (tokenizer = ox_tokenizer_load (cli->model_path, cli->cancellable, error)) == NULL)
+    return NULL;
+  ox_model_plan_set_tokenizer (plan, tokenizer, config);
+  return g_steal_pointer (&plan);
+}
+
+static const char *
+kv_name (const OxModelSetup *setup)
+{
+  switch (setup->state.kv_type) {
+  case OX_TYPE_F16:
+    return "F16";
+  case OX_TYPE_BF16:
+    return "BF16";
+  case OX_TYPE_Q8_0:
+    return "Q8";
+  case OX_TYPE_F32:
+  default:
+    return "F32";
+  }
+}
+
+static const char *
+precision_name (const OxModelSetup *setup)
+{
+  return setup->precision == OX_PRECISION_EXACT ? "exact" : "fast";
+}
+
 static void
-add_plan (yyjson_mut_doc *doc, yyjson_mut_val *root, const OxModelPlan *plan)
+add_plan (yyjson_mut_doc *doc, yyjson_mut_val *root, const OxModelPlan *plan, const OxModelSetup *setup)
 {
   yyjson_mut_val *object = yyjson_mut_obj (doc);
   yyjson_mut_val *capabilities = yyjson_mut_arr (doc);
@@ -71,6 +114,8 @@ add_plan (yyjson_mut_doc *doc, yyjson_mut_val *root, const OxModelPlan *plan)
   yyjson_mut_obj_add_uint (doc, object, "parameters", plan->parameters);
   yyjson_mut_obj_add_uint (doc, object, "file_bytes", plan->file_bytes);
   yyjson_mut_obj_add_uint (doc, object, "weight_bytes", plan->weight_bytes);
+  yyjson_mut_obj_add_str (doc, object, "precision", precision_name (setup));
+  yyjson_mut_obj_add_str (doc, object, "kv", kv_name (setup));
   yyjson_mut_obj_add_uint (doc, object, "kv_bytes_per_token", plan->kv_bytes_per_token);
   yyjson_mut_obj_add_uint (doc, object, "state_bytes", plan->state_bytes);
   yyjson_mut_obj_add_uint (doc, object, "context_length", plan->context_length);
@@ -82,24 +127,8 @@ add_plan (yyjson_mut_doc *doc, yyjson_mut_val *root, const OxModelPlan *plan)
   yyjson_mut_obj_add_val (doc, root, "model", object);
 }
 
-static void write_line (OxCli *cli, const char *label, const char *format, ...) G_GNUC_PRINTF (3, 4);
-
 static void
-write_line (OxCli *cli, const char *label, const char *format, ...)
-{
-  g_autofree char *value = NULL;
-  g_autofree char *line = NULL;
-  va_list args;
-
-  va_start (args, format);
-  value = g_strdup_vprintf (format, args);
-  va_end (args);
-  line = g_strdup_printf ("%-14s %s\n", label, value);
-  ox_cli_write (cli, line);
-}
-
-static void
-write_plan (OxCli *cli, const OxModelPlan *plan)
+write_plan (OxCli *cli, const OxModelPlan *plan, const OxModelSetup *setup)
 {
   g_autofree char *file = g_format_size (plan->file_bytes);
   g_autofree char *weights = g_format_size (plan->weight_bytes);
@@ -112,21 +141,23 @@ write_plan (OxCli *cli, const OxModelPlan *plan)
   for (gsize i = 0; i < G_N_ELEMENTS (capability_names); i++)
     if (plan->capabilities & capability_names[i].flag)
       g_string_append_printf (capabilities, "%s%s", capabilities->len > 0 ? ", " : "", capability_names[i].name);
-  write_line (cli, "Name", "%s", plan->name);
-  write_line (cli, "Architecture", "%s, %.1f million parameters, %s", plan->architecture,
-              (double) plan->parameters / 1e6, plan->format);
-  write_line (cli, "Chat format", "%s", plan->chat_format != NULL ? plan->chat_format : "none");
-  write_line (cli, "Can", "%s", capabilities->len > 0 ? capabilities->str : "continue text");
-  write_line (cli, "Context", "%u tokens, made for %u", plan->context_length, plan->context_length_max);
-  write_line (cli, "Memory", "%s: weights %s, conversation %s at most, %s a token", needed, weights, state, per_token);
-  write_line (cli, "Fits", "%s, %s available",
-              plan->fit == OX_FIT_WELL    ? "well"
-              : plan->fit == OX_FIT_TIGHT ? "tightly"
-                                          : "no",
-              available);
-  write_line (cli, "File", "%s, %s", file, plan->path);
+  ox_cli_write_line (cli, "Name", "%s", plan->name);
+  ox_cli_write_line (cli, "Architecture", "%s, %.1f million parameters, %s", plan->architecture,
+                     (double) plan->parameters / 1e6, plan->format);
+  ox_cli_write_line (cli, "Chat format", "%s", plan->chat_format != NULL ? plan->chat_format : "none");
+  ox_cli_write_line (cli, "Can", "%s", capabilities->len > 0 ? capabilities->str : "continue text");
+  ox_cli_write_line (cli, "Context", "%u tokens, made for %u", plan->context_length, plan->context_length_max);
+  ox_cli_write_line (cli, "Computes", "%s, keys and values in %s", precision_name (setup), kv_name (setup));
+  ox_cli_write_line (cli, "Memory", "%s: weights %s, conversation %s at most, %s a token", needed, weights, state,
+                     per_token);
+  ox_cli_write_line (cli, "Fits", "%s, %s available",
+                     plan->fit == OX_FIT_WELL    ? "well"
+                     : plan->fit == OX_FIT_TIGHT ? "tightly"
+                                                 : "no",
+                     available);
+  ox_cli_write_line (cli, "File", "%s, %s", file, plan->path);
   if (plan->note != NULL)
-    write_line (cli, "Note", "%s", plan->note);
+    ox_cli_write_line (cli, "Note", "%s", plan->note);
 }
 
 static void
@@ -137,9 +168,9 @@ write_platform (OxCli *cli, const OxPlatform *platform)
   g_auto (GStrv) gpu_names = ox_platform_find_gpus ();
   g_autofree char *gpus = g_strjoinv (", ", gpu_names);
 
-  write_line (cli, "Processor", "%s, %s, %u cores", platform->cpu, platform->cpu_level, platform->cores);
-  write_line (cli, "Memory", "%s, %s available", total, available);
-  write_line (cli, "GPUs", "%s", *gpus != '\0' ? gpus : "none");
+  ox_cli_write_line (cli, "Processor", "%s, %s, %u cores", platform->cpu, platform->cpu_level, platform->cores);
+  ox_cli_write_line (cli, "Memory", "%s, %s available", total, available);
+  ox_cli_write_line (cli, "GPUs", "%s", *gpus != '\0' ? gpus : "none");
 }
 
 int
@@ -150,6 +181,7 @@ ox_cli_info (OxCli *cli, int argc, char **argv)
     { NULL },
   };
   g_autoptr (OxModelPlan) plan = NULL;
+  OxModelSetup setup = { 0 };
   g_autoptr (OxPlatform) platform = NULL;
   g_autoptr (GError) error = NULL;
   int exit_code;
@@ -164,10 +196,7 @@ ox_cli_info (OxCli *cli, int argc, char **argv)
     return exit_code;
   ox_cli_catch_signals (cli);
   if (cli->model_path != NULL) {
-    OxModelOptions options;
-
-    ox_cli_get_model_options (cli, &options);
-    plan = ox_model_plan (cli->model_path, &options, cli->cancellable, &error);
+    plan = make_plan (cli, &setup, &error);
     if (plan == NULL)
       return ox_cli_fail (cli, error);
   }
@@ -178,12 +207,12 @@ ox_cli_info (OxCli *cli, int argc, char **argv)
 
     yyjson_mut_doc_set_root (doc, root);
     if (plan != NULL)
-      add_plan (doc, root, plan);
+      add_plan (doc, root, plan, &setup);
     add_platform (doc, root, platform);
     ox_cli_write_json (cli, doc);
   } else {
     if (plan != NULL) {
-      write_plan (cli, plan);
+      write_plan (cli, plan, &setup);
       ox_cli_write (cli, "\n");
     }
     write_platform (cli, platform);

@@ -29,7 +29,12 @@ add_groups (OxCli *cli, GOptionContext *context, OxCliOptions groups)
   };
   const GOptionEntry load[] = {
     { "precision", 0, 0, G_OPTION_ARG_FILENAME, &cli->precision,
-      "exact: float32 activations; fast: as small as the weights (default: auto)", "exact|fast" },
+      "exact: float32 activations; fast: as small as the weights (default: auto)", "auto|exact|fast" },
+    { "weights", 0, 0, G_OPTION_ARG_FILENAME, &cli->weights,
+      "How float weights are held (default: auto; files that are quantised already stay as they are)",
+      "auto|stored|q8|q4" },
+    { "kv", 0, 0, G_OPTION_ARG_FILENAME, &cli->kv, "How keys and values are held (default: auto)",
+      "auto|f32|f16|bf16|q8" },
     { "threads", 't', 0, G_OPTION_ARG_INT, &cli->threads, "Worker threads (default: every core allowed)", "N" },
     { "context", 'c', 0, G_OPTION_ARG_INT, &cli->context,
       "Tokens a conversation may have (default: the model's, at most 8192)", "N" },
@@ -37,7 +42,14 @@ add_groups (OxCli *cli, GOptionContext *context, OxCliOptions groups)
       NULL },
     { NULL },
   };
+  const GOptionEntry ahead[] = {
+    { "drafter", 0, 0, G_OPTION_ARG_FILENAME, &cli->drafter, "A smaller model, made for this one, that guesses ahead",
+      "PATH" },
+    { "no-speculation", 0, 0, G_OPTION_ARG_NONE, &cli->no_speculation, "Do not guess tokens ahead", NULL },
+    { NULL },
+  };
   const GOptionEntry sample[] = {
+    { "greedy", 0, 0, G_OPTION_ARG_NONE, &cli->greedy, "Always the likeliest token, as with --temperature 0", NULL },
     { "temperature", 0, 0, G_OPTION_ARG_DOUBLE, &cli->temperature, "0: always the likeliest token", "X" },
     { "top-k", 0, 0, G_OPTION_ARG_INT, &cli->top_k, "Choose among the N likeliest (0: all)", "N" },
     { "top-p", 0, 0, G_OPTION_ARG_DOUBLE, &cli->top_p, "Choose among the likeliest that have probability X together",
@@ -45,34 +57,162 @@ add_groups (OxCli *cli, GOptionContext *context, OxCliOptions groups)
     { "min-p", 0, 0, G_OPTION_ARG_DOUBLE, &cli->min_p, "Leave out what is less likely than X times the likeliest",
       "X" },
     { "repetition-penalty", 0, 0, G_OPTION_ARG_DOUBLE, &cli->repetition_penalty, "Above 1: repeat less", "X" },
+    { "frequency-penalty", 0, 0, G_OPTION_ARG_DOUBLE, &cli->frequency_penalty, "Above 0: less of what was often said",
+      "X" },
+    { "presence-penalty", 0, 0, G_OPTION_ARG_DOUBLE, &cli->presence_penalty, "Above 0: less of what was said at all",
+      "X" },
     { "seed", 0, 0, G_OPTION_ARG_INT64, &cli->seed, "The same seed gives the same answer (0: a new one each time)",
       "N" },
     { "max-tokens", 'n', 0, G_OPTION_ARG_INT, &cli->max_tokens, "Longest answer (0: up to the end of the context)",
       "N" },
+    { "stop", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &cli->stop, "End the answer before this text; may be given again",
+      "TEXT" },
+    { "json-schema", 0, 0, G_OPTION_ARG_FILENAME, &cli->json_schema_path, "Only JSON that this schema allows", "FILE" },
     { NULL },
   };
 
   cli->temperature = cli->top_p = cli->min_p = cli->repetition_penalty = NAN;
+  cli->frequency_penalty = cli->presence_penalty = NAN;
   cli->top_k = cli->max_tokens = UNSET_INT;
   cli->seed = UNSET_SEED;
   if (groups & OX_CLI_OPTIONS_MODEL)
     g_option_context_add_main_entries (context, model, NULL);
   if (groups & OX_CLI_OPTIONS_LOAD)
     g_option_context_add_main_entries (context, load, NULL);
+  if (groups & OX_CLI_OPTIONS_AHEAD)
+    g_option_context_add_main_entries (context, ahead, NULL);
   if (groups & OX_CLI_OPTIONS_SAMPLE)
     g_option_context_add_main_entries (context, sample, NULL);
+}
+
+static const struct {
+  const char *name;
+  OxModelPrecision precision;
+} precisions[] = {
+  { "auto", OX_MODEL_PRECISION_AUTO },
+  { "exact", OX_MODEL_PRECISION_EXACT },
+  { "fast", OX_MODEL_PRECISION_FAST },
+};
+
+static const struct {
+  const char *name;
+  OxModelWeights weights;
+} weights_names[] = {
+  { "auto", OX_MODEL_WEIGHTS_AUTO },
+  { "stored", OX_MODEL_WEIGHTS_STORED },
+  { "q8", OX_MODEL_WEIGHTS_Q8 },
+  { "q4", OX_MODEL_WEIGHTS_Q4 },
+};
+
+static const struct {
+  const char *name;
+  OxModelKv kv;
+} kv_names[] = {
+  { "auto", OX_MODEL_KV_AUTO }, { "f32", OX_MODEL_KV_F32 }, { "f16", OX_MODEL_KV_F16 },
+  { "bf16", OX_MODEL_KV_BF16 }, { "q8", OX_MODEL_KV_Q8 },
+};
+
+static gboolean
+parse_precision (const char *text, OxModelPrecision *precision)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (precisions); i++) {
+    if (strcmp (text, precisions[i].name) == 0) {
+      *precision = precisions[i].precision;
+      return TRUE;
+    }
+  }
+  return FALSE;
+}
+
+static gboolean
+parse_weights (const char *text, OxModelWeights *weights)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (weights_names); i++) {
+    if (strcmp (text, weights_names[i].name) == 0) {
+      *weights = weights_names[i].weights;
+      return TRUE;
+    }
+  }
+  return FALSE;
+}
+
+static gboolean
+parse_kv (const char *text, OxModelKv *kv)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS (kv_names); i++) {
+    if (strcmp (text, kv_names[i].name) == 0) {
+      *kv = kv_names[i].kv;
+      return TRUE;
+    }
+  }
+  return FALSE;
+}
+
+gboolean
+ox_cli_parse_variant (const char *text, OxModelOptions *options)
+{
+  g_auto (GStrv) parts = g_strsplit (text, "/", -1);
+  gboolean has_precision = FALSE, has_weights = FALSE;
+
+  options->precision = OX_MODEL_PRECISION_AUTO;
+  options->weights = OX_MODEL_WEIGHTS_AUTO;
+  for (char **part = parts; *part != NULL; part++) {
+    if (!has_precision && parse_precision (*part, &options->precision))
+      has_precision = TRUE;
+    else if (!has_weights && parse_weights (*part, &options->weights))
+      has_weights = TRUE;
+    else
+      return FALSE;
+  }
+  return has_precision || has_weights;
+}
+
+gboolean
+ox_cli_parse_thinking (const char *text, OxThinking *thinking)
+{
+  static const char *const names[] = { "default", "off", "on" };
+
+  *thinking = OX_THINKING_DEFAULT;
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++) {
+    if (text == NULL || strcmp (text, names[i]) == 0) {
+      *thinking = (OxThinking) i;
+      return TRUE;
+    }
+  }
+  return FALSE;
+}
+
+void
+ox_cli_clear (OxCli *cli)
+{
+  g_free (cli->model_path);
+  g_free (cli->precision);
+  g_free (cli->weights);
+  g_free (cli->kv);
+  g_free (cli->drafter);
+  g_strfreev (cli->stop);
+  g_free (cli->json_schema_path);
+  g_free (cli->json_schema);
 }
 
 /* NULL when all that was given makes sense. */
 static const char *
 find_nonsense (OxCli *cli)
 {
-  if (cli->precision != NULL && strcmp (cli->precision, "exact") != 0 && strcmp (cli->precision, "fast") != 0)
-    return "--precision is “exact” or “fast”";
+  OxModelOptions options;
+
+  if (cli->precision != NULL && !parse_precision (cli->precision, &options.precision))
+    return "--precision is “auto”, “exact” or “fast”";
+  if (cli->weights != NULL && !parse_weights (cli->weights, &options.weights))
+    return "--weights is “auto”, “stored”, “q8” or “q4”";
+  if (cli->kv != NULL && !parse_kv (cli->kv, &options.kv))
+    return "--kv is “auto”, “f32”, “f16”, “bf16” or “q8”";
   if (cli->threads < 0 || cli->threads > MAX_THREADS)
     return "--threads is between 0 and 1024";
   if (cli->context < 0)
     return "--context cannot be negative";
+  if (cli->greedy && !isnan (cli->temperature))
+    return "--greedy is a temperature already, of 0";
   if (cli->temperature < 0)
     return "--temperature cannot be negative";
   if (cli->top_k != UNSET_INT && cli->top_k < 0)
@@ -83,6 +223,8 @@ find_nonsense (OxCli *cli)
     return "--min-p is between 0 and 1";
   if (cli->repetition_penalty <= 0)
     return "--repetition-penalty is above 0";
+  if (isinf (cli->frequency_penalty) || isinf (cli->presence_penalty))
+    return "--frequency-penalty and --presence-penalty are finite";
   if (cli->seed != UNSET_SEED && cli->seed < 0)
     return "--seed cannot be negative";
   if (cli->max_tokens != UNSET_INT && cli->max_tokens < 0)
@@ -172,15 +314,22 @@ ox_cli_get_model_options (OxCli *cli, OxModelOptions *options)
     .threads = (guint) cli->threads,
     .context_length = (guint) cli->context,
     .ignore_memory = cli->ignore_memory,
+    .drafter = cli->drafter,
   };
   if (cli->precision != NULL)
-    options->precision = strcmp (cli->precision, "exact") == 0 ? OX_MODEL_PRECISION_EXACT : OX_MODEL_PRECISION_FAST;
+    parse_precision (cli->precision, &options->precision);
+  if (cli->weights != NULL)
+    parse_weights (cli->weights, &options->weights);
+  if (cli->kv != NULL)
+    parse_kv (cli->kv, &options->kv);
 }
 
 void
 ox_cli_get_sampling (OxCli *cli, OxModel *model, OxSampling *sampling)
 {
   ox_model_get_default_sampling (model, sampling);
+  if (cli->greedy)
+    sampling->temperature = 0;
   if (!isnan (cli->temperature))
     sampling->temperature = (float) cli->temperature;
   if (cli->top_k != UNSET_INT)
@@ -191,6 +340,13 @@ ox_cli_get_sampling (OxCli *cli, OxModel *model, OxSampling *sampling)
     sampling->min_p = (float) cli->min_p;
   if (!isnan (cli->repetition_penalty))
     sampling->repetition_penalty = (float) cli->repetition_penalty;
+  if (!isnan (cli->frequency_penalty))
+    sampling->frequency_penalty = (float) cli->frequency_penalty;
+  if (!isnan (cli->presence_penalty))
+    sampling->presence_penalty = (float) cli->presence_penalty;
+  if (cli->stop != NULL)
+    sampling->stop = (const char *const *) cli->stop;
+  sampling->json_schema = cli->json_schema;
   if (cli->seed != UNSET_SEED)
     sampling->seed = (guint64) cli->seed;
   if (cli->max_tokens != UNSET_INT)

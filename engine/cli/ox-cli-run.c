@@ -73,17 +73,37 @@ on_progress (double fraction, gpointer user_data)
 }
 
 OxModel *
-ox_cli_load (OxCli *cli, GError **error)
+ox_cli_load_with (OxCli *cli, const char *path, const OxModelOptions *options, GError **error)
 {
   gboolean shows = isatty (STDERR_FILENO) && !cli->quiet;
-  OxModelOptions options;
-  OxModel *model;
+  OxModel *model = ox_model_load (path, options, shows ? on_progress : NULL, cli, cli->cancellable, error);
 
-  ox_cli_get_model_options (cli, &options);
-  model = ox_model_load (cli->model_path, &options, shows ? on_progress : NULL, cli, cli->cancellable, error);
   if (shows)
     fputs ("\r                \r", stderr);
   return model;
+}
+
+OxModel *
+ox_cli_load (OxCli *cli, GError **error)
+{
+  OxModelOptions options;
+
+  /* A schema that cannot be read is told before a model is loaded for nothing. */
+  if (cli->json_schema_path != NULL &&
+      (cli->json_schema = ox_cli_read_file (cli, cli->json_schema_path, error)) == NULL)
+    return NULL;
+  ox_cli_get_model_options (cli, &options);
+  return ox_cli_load_with (cli, cli->model_path, &options, error);
+}
+
+OxSession *
+ox_cli_open_session (OxCli *cli, OxModel *model, GError **error)
+{
+  OxSession *session = ox_session_new (model, error);
+
+  if (session != NULL && cli->no_speculation)
+    ox_session_set_speculation (session, OX_SPECULATION_OFF);
+  return session;
 }
 
 int
@@ -114,6 +134,20 @@ ox_cli_write (OxCli *cli, const char *text)
     cli->output_error = errno != 0 ? errno : EIO;
     g_cancellable_cancel (cli->cancellable);
   }
+}
+
+void
+ox_cli_write_line (OxCli *cli, const char *label, const char *format, ...)
+{
+  g_autofree char *value = NULL;
+  g_autofree char *line = NULL;
+  va_list args;
+
+  va_start (args, format);
+  value = g_strdup_vprintf (format, args);
+  va_end (args);
+  line = g_strdup_printf ("%-14s %s\n", label, value);
+  ox_cli_write (cli, line);
 }
 
 void
@@ -184,6 +218,26 @@ ox_cli_read_all (OxCli *cli, GError **error)
 }
 
 char *
+ox_cli_read_file (OxCli *cli, const char *path, GError **error)
+{
+  g_autoptr (GFile) file = g_file_new_for_commandline_arg (path);
+  g_autofree char *bytes = NULL;
+  g_autofree char *shown = g_filename_display_name (path);
+  gsize len, kept = 0;
+
+  if (!g_file_load_contents (file, cli->cancellable, &bytes, &len, NULL, error))
+    return NULL;
+  if (len > MAX_INPUT_BYTES) {
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "%s has more than %u MB", shown, MAX_INPUT_BYTES >> 20);
+    return NULL;
+  }
+  for (gsize i = 0; i < len; i++)
+    if (bytes[i] != '\0')
+      bytes[kept++] = bytes[i];
+  return g_utf8_make_valid (bytes, (gssize) kept);
+}
+
+char *
 ox_cli_read_line (OxCli *cli, GString *pending, GError **error)
 {
   gboolean more = TRUE;
@@ -229,6 +283,8 @@ ox_cli_json_statistics (yyjson_mut_doc *doc, yyjson_mut_val *object, const OxSta
   yyjson_mut_obj_add_uint (doc, object, "prompt_tokens", statistics->prompt_tokens);
   yyjson_mut_obj_add_uint (doc, object, "reused_tokens", statistics->reused_tokens);
   yyjson_mut_obj_add_uint (doc, object, "answer_tokens", statistics->answer_tokens);
+  yyjson_mut_obj_add_uint (doc, object, "drafted_tokens", statistics->drafted_tokens);
+  yyjson_mut_obj_add_uint (doc, object, "accepted_tokens", statistics->accepted_tokens);
   yyjson_mut_obj_add_uint (doc, object, "context_length", statistics->context_length);
   ox_cli_json_real (doc, object, "prefill_seconds", statistics->prefill_seconds);
   ox_cli_json_real (doc, object, "decode_seconds", statistics->decode_seconds);

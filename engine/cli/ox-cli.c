@@ -15,6 +15,7 @@ static const OxCliCommand commands[] = {
   { "generate", "one prompt, one answer", ox_cli_generate },
   { "tokenize", "text to token ids, and back", ox_cli_tokenize },
   { "info", "what a model is and needs, and what this computer has", ox_cli_info },
+  { "eval", "how well a model predicts a text, and what rounding it costs", ox_cli_eval },
   { "bench", "how fast a model runs here, and how fast it could", ox_cli_bench },
   { "quantize", "round and pack a model ahead of time", ox_cli_quantize },
   { "dry-run", "what a published model would take here", ox_cli_dry_run },
@@ -43,6 +44,7 @@ print_help (FILE *stream)
          "  git diff | oxinfer-cli generate --model model.gguf --system \"Describe this change in one sentence.\"\n"
          "  oxinfer-cli tokenize --model model.gguf --json \"some text\"\n"
          "  oxinfer-cli info --model model.gguf\n"
+         "  oxinfer-cli eval --model model --weights q4 --against exact/stored text.txt\n"
          "  oxinfer-cli bench --model model.gguf --json\n"
          "\n"
          "Exit codes:\n"
@@ -86,8 +88,7 @@ run (int argc, char **argv)
     if (strcmp (argv[1], commands[i].name) == 0) {
       cli.command = commands[i].name;
       exit_code = commands[i].run (&cli, argc - 1, argv + 1);
-      g_free (cli.model_path);
-      g_free (cli.precision);
+      ox_cli_clear (&cli);
       return exit_code;
     }
   return ox_cli_usage (&cli, "there is no command “%s”", argv[1]);

@@ -21,16 +21,20 @@ typedef enum {
 typedef struct {
   const char *command; /* "chat" */
   char *model_path;
-  char *precision;
+  char *precision, *weights, *kv, *drafter;
+  gboolean no_speculation;
   int threads;
   int context;
   gboolean ignore_memory;
   gboolean json;
   gboolean quiet;
   /* Sampling: NAN or the least integer where nothing was given. */
-  double temperature, top_p, min_p, repetition_penalty;
+  double temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty;
   int top_k, max_tokens;
   gint64 seed;
+  gboolean greedy;
+  char **stop;
+  char *json_schema_path, *json_schema; /* the file and, once read, what is in it */
 
   GCancellable *cancellable; /* of what is going on now */
   int output_error;          /* errno of the first write that failed */
@@ -46,6 +50,7 @@ int ox_cli_chat (OxCli *cli, int argc, char **argv);
 int ox_cli_generate (OxCli *cli, int argc, char **argv);
 int ox_cli_tokenize (OxCli *cli, int argc, char **argv);
 int ox_cli_info (OxCli *cli, int argc, char **argv);
+int ox_cli_eval (OxCli *cli, int argc, char **argv);
 int ox_cli_bench (OxCli *cli, int argc, char **argv);
 int ox_cli_quantize (OxCli *cli, int argc, char **argv);
 int ox_cli_dry_run (OxCli *cli, int argc, char **argv);
@@ -54,8 +59,9 @@ int ox_cli_dry_run (OxCli *cli, int argc, char **argv);
 
 typedef enum {
   OX_CLI_OPTIONS_MODEL = 1 << 0,  /* --model */
-  OX_CLI_OPTIONS_LOAD = 1 << 1,   /* --precision, --threads, --context, --ignore-memory */
+  OX_CLI_OPTIONS_LOAD = 1 << 1,   /* --precision, --weights, --kv, --threads, --context, --ignore-memory */
   OX_CLI_OPTIONS_SAMPLE = 1 << 2, /* --temperature … */
+  OX_CLI_OPTIONS_AHEAD = 1 << 3,  /* --drafter, --no-speculation */
 } OxCliOptions;
 
 /* Parses @argv (argv[0] is the subcommand) with @entries and the shared groups. What is left over is in @rest (free with
@@ -72,12 +78,23 @@ gboolean ox_cli_parse (OxCli *cli,
 /* A usage error: says so and returns OX_CLI_USAGE. */
 int ox_cli_usage (OxCli *cli, const char *format, ...) G_GNUC_PRINTF (2, 3);
 void ox_cli_get_model_options (OxCli *cli, OxModelOptions *options);
+/* @sampling borrows from @cli. */
 void ox_cli_get_sampling (OxCli *cli, OxModel *model, OxSampling *sampling);
+/* "exact", "q8", "fast/q4": replaces precision and weights in @options. FALSE when it is neither. */
+gboolean ox_cli_parse_variant (const char *text, OxModelOptions *options);
+/* "default", "on", "off"; NULL is "default". */
+gboolean ox_cli_parse_thinking (const char *text, OxThinking *thinking);
+void ox_cli_clear (OxCli *cli);
 
 /* ---- Running ---- */
 
 /* With progress where a person sees it. */
 OxModel *ox_cli_load (OxCli *cli, GError **error);
+OxModel *ox_cli_load_with (OxCli *cli, const char *path, const OxModelOptions *options, GError **error);
+/* A session on @model as the options want it. */
+OxSession *ox_cli_open_session (OxCli *cli, OxModel *model, GError **error);
+/* A file that a person named, as valid UTF-8 without NUL. */
+char *ox_cli_read_file (OxCli *cli, const char *path, GError **error);
 /* Says what went wrong and returns the exit code for it. */
 int ox_cli_fail (OxCli *cli, const GError *error);
 /* From here on SIGINT and SIGTERM cancel cli->cancellable; a second one ends the program at once. To be called before any thread is
@@ -88,6 +105,8 @@ gboolean ox_cli_terminated (void);
 
 /* Writes to standard output at once. A reader that went away cancels what is going on. */
 void ox_cli_write (OxCli *cli, const char *text);
+/* "Label          value" */
+void ox_cli_write_line (OxCli *cli, const char *label, const char *format, ...) G_GNUC_PRINTF (3, 4);
 /* One line of JSON; takes @doc. */
 void ox_cli_write_json (OxCli *cli, yyjson_mut_doc *doc);
 /* Reads all of standard input; NULL when interrupted or on an error. */
