@@ -256,6 +256,17 @@ run_chunk (OxSession *session,
   return ok;
 }
 
+/* Long texts without turns, answers among them, get places to go back to as well. */
+static void
+take_now_and_then (OxSession *session)
+{
+  guint length = session->tokens->len;
+
+  if (session->tried == 0 && ox_config_is_recurrent (session->model->config) &&
+      length - ox_snapshots_find (session->snapshots, length) >= OX_SESSION_SNAPSHOT_TOKENS)
+    ox_snapshots_take (session->snapshots, length);
+}
+
 gboolean
 ox_session_eval (OxSession *session,
                  const guint32 *ids,
@@ -288,10 +299,7 @@ ox_session_eval (OxSession *session,
 
     if (!run_chunk (session, ids + done, chunk, wanted, logits_out, cancellable, error))
       return FALSE;
-    if (session->tried == 0 && ox_config_is_recurrent (session->model->config) &&
-        session->tokens->len - ox_snapshots_find (session->snapshots, session->tokens->len) >=
-          OX_SESSION_SNAPSHOT_TOKENS)
-      ox_snapshots_take (session->snapshots, session->tokens->len);
+    take_now_and_then (session);
     if (wanted == OX_LOGITS_ALL)
       logits_out += (gsize) chunk * vocab_size;
     done += chunk;
@@ -364,5 +372,6 @@ ox_session_keep (OxSession *session, guint n, GError **error)
   rewind_recurrent (session, n);
   session->tried = 0;
   g_array_set_size (session->tokens, begin + n);
+  take_now_and_then (session);
   return observe (session, &g_array_index (session->tokens, guint32, begin), n, begin, NULL, error);
 }

@@ -55,14 +55,18 @@ assert_same_tokens (OxSession *a, OxSession *b)
 static void
 test_round_trip (gconstpointer data)
 {
-  static const OxModelKv formats[] = { OX_MODEL_KV_F32, OX_MODEL_KV_F16, OX_MODEL_KV_BF16 };
+  static const OxModelKv formats[] = { OX_MODEL_KV_F32, OX_MODEL_KV_F16, OX_MODEL_KV_BF16, OX_MODEL_KV_Q8 };
   OxTalkKind kind = (OxTalkKind) GPOINTER_TO_INT (data);
 
   for (guint format = 0; format < G_N_ELEMENTS (formats); format++) {
     static const guint lengths[] = { 0, 1, 700, 2500 };
     OxModelOptions options = { .kv = formats[format] };
-    g_autoptr (OxModel) model = ox_talk_model (kind, &options);
+    g_autoptr (OxModel) model = NULL;
 
+    /* The heads of the others are too narrow for blocks of 32. */
+    if (formats[format] == OX_MODEL_KV_Q8 && kind != OX_TALK_HYBRID)
+      continue;
+    model = ox_talk_model (kind, &options);
     if (model == NULL)
       return;
     for (guint i = 0; i < G_N_ELEMENTS (lengths); i++) {

@@ -374,6 +374,32 @@ test_stopped_answer (gconstpointer data)
   g_assert_cmpuint (s.reused_tokens, >=, talk.statistics.prompt_tokens - 32);
 }
 
+/* A long answer has places to go back to within itself, with guesses ahead and without. */
+static void
+test_long_answer (gconstpointer data)
+{
+  OxTalkKind kind = (OxTalkKind) GPOINTER_TO_INT (data);
+  g_autoptr (OxModel) model = ox_talk_model (kind, NULL);
+  g_autoptr (OxChat) chat = ox_talk_chat ((const char *[]) { "Speak!", NULL });
+
+  if (model == NULL)
+    return;
+  for (guint speculation = 0; speculation < 2; speculation++) {
+    g_autoptr (OxSession) session = ox_session_new (model, NULL);
+    guint length, back;
+    g_auto (OxTalk) talk;
+
+    ox_talk_init (&talk);
+    ox_session_set_speculation (session, speculation == 0 ? OX_SPECULATION_OFF : OX_SPECULATION_AUTO);
+    ox_talk_answer (&talk, session, chat, 1800);
+    length = ox_session_get_length (session);
+    back = ox_session_get_reusable (session, length - 600);
+    g_assert_cmpuint (back, >=, length - 1200);
+    ox_session_truncate (session, back);
+    g_assert_cmpuint (ox_session_get_length (session), ==, back);
+  }
+}
+
 /* ---- Threads ---- */
 
 typedef struct {
@@ -496,13 +522,10 @@ main (int argc, char **argv)
       void (*func) (gconstpointer data);
       gboolean with_full;
     } tests[] = {
-      { "conversation", test_conversation, TRUE },
-      { "no-room", test_no_room, TRUE },
-      { "bounded", test_bounded, FALSE },
-      { "random", test_random, TRUE },
-      { "stopped-pass", test_stopped_pass, TRUE },
-      { "stopped-answer", test_stopped_answer, TRUE },
-      { "resets", test_resets, TRUE },
+      { "conversation", test_conversation, TRUE }, { "no-room", test_no_room, TRUE },
+      { "bounded", test_bounded, FALSE },          { "random", test_random, TRUE },
+      { "stopped-pass", test_stopped_pass, TRUE }, { "stopped-answer", test_stopped_answer, TRUE },
+      { "long-answer", test_long_answer, TRUE },   { "resets", test_resets, TRUE },
       { "threads", test_threads, TRUE },
     };
 
