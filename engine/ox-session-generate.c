@@ -140,7 +140,7 @@ answer_chat (OxAnswer *answer, const OxChat *chat, guint round, GError **error)
                  prompt.n_dropped, prompt.ids->len, answer->event.statistics.context_length);
     return FALSE;
   }
-  if (prompt.n_dropped > 0) {
+  if (prompt.n_dropped > (round > 0 ? session->n_dropped : 0)) {
     answer->event.done = prompt.n_dropped;
     answer->event.total = ox_chat_get_length (chat);
     ox_answer_emit (answer, OX_EVENT_CONTEXT);
