@@ -28,8 +28,10 @@
 #define BLOCK ((gsize) 4 << 20)
 #define ID_BYTES 32
 #define MAX_INDEX_BYTES ((guint64) 256 << 20)
-/* Parts of each source file that its key is made from, beside its header. */
-#define SAMPLES 64
+/* Parts of the source files that their key is made from, beside their headers: so many of all, and at least so many of each. */
+#define SAMPLES 512
+#define LEAST_SAMPLES 4
+#define MOST_SAMPLES 64
 #define SAMPLE_BYTES 16384
 
 static const char magic[8] = { 'O', 'X', 'P', 'A', 'C', 'K', 'E', 'D' };
@@ -145,7 +147,7 @@ matrix_id (const OxTensorInfo *tensor, const OxRowMap *map, const OxPackedMatrix
 
 /* Header, size, time of the last change, and samples of the content; not the name, so that a moved model is known again. */
 static gboolean
-checksum_file (GChecksum *checksum, OxFile *file, guint64 header_bytes)
+checksum_file (GChecksum *checksum, OxFile *file, guint64 header_bytes, guint n_samples)
 {
   guint64 size = ox_file_get_size (file);
   g_autofree guint8 *buffer = g_malloc (MAX (SAMPLE_BYTES, 1 << 16));
@@ -160,8 +162,8 @@ checksum_file (GChecksum *checksum, OxFile *file, guint64 header_bytes)
     g_checksum_update (checksum, buffer, (gssize) n);
     done += n;
   }
-  for (guint i = 0; i < SAMPLES && size > header_bytes; i++) {
-    guint64 offset = header_bytes + (guint64) ((double) (size - header_bytes) * i / SAMPLES);
+  for (guint i = 0; i < n_samples && size > header_bytes; i++) {
+    guint64 offset = header_bytes + (guint64) ((double) (size - header_bytes) * i / n_samples);
     gsize n = (gsize) MIN (size - offset, SAMPLE_BYTES);
 
     if (!ox_file_read (file, offset, buffer, n, NULL))
@@ -177,6 +179,7 @@ model_key (OxWeights *weights, const OxPackedLayout *layout, GHashTable *headers
 {
   g_autoptr (GChecksum) checksum = g_checksum_new (G_CHECKSUM_SHA256);
   g_autoptr (GPtrArray) files = g_ptr_array_new ();
+  guint n_samples;
 
   /* In the order of the names of tensors, which is the same every time. */
   for (guint i = 0; i < ox_weights_get_n_tensors (weights); i++) {
@@ -191,6 +194,7 @@ model_key (OxWeights *weights, const OxPackedLayout *layout, GHashTable *headers
     }
     *header = MIN (*header, tensor->offset);
   }
+  n_samples = CLAMP (SAMPLES / MAX (files->len, 1), LEAST_SAMPLES, MOST_SAMPLES);
   checksum_u64 (checksum, VERSION);
   checksum_string (checksum, ox_cpu_level_name (layout->kernels->flags));
   checksum_u64 (checksum, layout->precision);
@@ -198,7 +202,7 @@ model_key (OxWeights *weights, const OxPackedLayout *layout, GHashTable *headers
   for (guint i = 0; i < files->len; i++) {
     OxFile *file = g_ptr_array_index (files, i);
 
-    if (!checksum_file (checksum, file, *(guint64 *) g_hash_table_lookup (headers, file)))
+    if (!checksum_file (checksum, file, *(guint64 *) g_hash_table_lookup (headers, file), n_samples))
       return FALSE;
   }
   checksum_finish (checksum, key);
