@@ -381,8 +381,11 @@ ox_number_round (OxCalculation *calculation, const OxNumber *a, OxRound how)
                                               : roundl (a->d);
 
     /* A whole number is exact again, unless it is beyond what the digits tell. */
-    if (fabsl (d) < 1e15L)
-      return ox_number_from_integer (calculation, (long) d);
+    if (fabsl (d) < 1e15L) {
+      result = number_new (calculation);
+      mpz_set_d (mpq_numref (result->q), (double) d);
+      return result;
+    }
     return ox_number_from_double (calculation, d);
   }
   if (!allow (calculation, (double) bits (a)))

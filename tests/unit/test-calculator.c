@@ -650,7 +650,7 @@ test_random_expressions (void)
   g_autoptr (GRand) random = g_rand_new_with_seed (44);
   guint n_good = 0;
 
-  for (guint i = 0; i < 20000; i++) {
+  for (guint i = 0; i < 5000; i++) {
     g_autoptr (GString) text = g_string_new (NULL);
     g_autofree char *arguments = NULL;
     g_autofree char *result = NULL;
@@ -663,7 +663,7 @@ test_random_expressions (void)
     g_assert_nonnull (result);
     n_good += !failed;
   }
-  g_assert_cmpuint (n_good, >, 200);
+  g_assert_cmpuint (n_good, >, 50);
 }
 
 static void

@@ -103,11 +103,70 @@ test_stopped (void)
   assert_message (chat, 2, OX_ROLE_ASSISTANT, "", NULL, 0);
 }
 
+static void
+tell_all (gboolean json)
+{
+  OxCli cli = { .json = json };
+  g_auto (OxCliAnswer) answer = { 0 };
+  OxEvent context = { .type = OX_EVENT_CONTEXT, .done = 2, .total = 9 };
+  OxEvent end = { .type = OX_EVENT_END, .reason = OX_END_TOOL_ROUNDS, .statistics = { .drafted_tokens = 5 } };
+
+  ox_cli_answer_init (&answer, &cli);
+  ox_cli_answer_on_event (&context, &answer);
+  tell (&answer, OX_EVENT_THINKING, "Hm.");
+  tell (&answer, OX_EVENT_TEXT, "I'll see.");
+  tell_call (&answer, "call_1", "calculate", "{\"expression\":\"1+1\"}");
+  tell_result (&answer, "call_1", "calculate", "{\"result\":\n\"2\"}");
+  tell (&answer, OX_EVENT_TOOL_MALFORMED, "what(");
+  ox_cli_answer_on_event (&end, &answer);
+  ox_cli_answer_finish (&answer);
+}
+
+static void
+test_json (void)
+{
+  if (g_test_subprocess ()) {
+    tell_all (TRUE);
+    return;
+  }
+  g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+  g_test_trap_assert_passed ();
+  g_test_trap_assert_stdout (
+    "*{\"event\":\"context\",\"done\":2,\"total\":9}\n"
+    "{\"event\":\"thinking\",\"text\":\"Hm.\"}\n"
+    "{\"event\":\"text\",\"text\":\"I'll see.\"}\n"
+    "{\"event\":\"tool_call\",\"id\":\"call_1\",\"name\":\"calculate\",\"arguments\":{\"expression\":\"1+1\"}}\n"
+    "{\"event\":\"tool_result\",\"id\":\"call_1\",\"name\":\"calculate\",\"failed\":false,\"text\":*}\n"
+    "{\"event\":\"tool_malformed\",\"text\":\"what(\"}\n"
+    "{\"event\":\"end\",\"reason\":\"tool_rounds\",\"text\":\"I'll see.\",*\"drafted_tokens\":5,*}\n*");
+}
+
+/* A pipe gets the answer alone; what tools do is told beside it. */
+static void
+test_text (void)
+{
+  if (g_test_subprocess ()) {
+    tell_all (FALSE);
+    return;
+  }
+  g_test_trap_subprocess (NULL, 0, G_TEST_SUBPROCESS_DEFAULT);
+  g_test_trap_assert_passed ();
+  g_test_trap_assert_stdout ("*I'll see.\n*");
+  g_test_trap_assert_stdout_unmatched ("*Hm.*");
+  g_test_trap_assert_stdout_unmatched ("*calculate*");
+  g_test_trap_assert_stderr ("*the first 2 of 9 messages are left out]\n"
+                             "[calculate {\"expression\":\"1+1\"}]\n"
+                             "[* {\"result\": \"2\"}]\n"
+                             "[a call that cannot be read: what(]\n*");
+}
+
 int
 main (int argc, char **argv)
 {
   g_test_init (&argc, &argv, NULL);
   g_test_add_func ("/cli-rounds/rounds", test_rounds);
   g_test_add_func ("/cli-rounds/stopped", test_stopped);
+  g_test_add_func ("/cli-rounds/json", test_json);
+  g_test_add_func ("/cli-rounds/text", test_text);
   return g_test_run ();
 }

@@ -481,7 +481,12 @@ test_dates (void)
     { "{\"add\":\"120000000 working days\"}", "years 1 to 9999" },
   };
   g_autoptr (OxToolbox) toolbox = ox_toolbox_new ();
+  g_autoptr (GTimeZone) paris = g_time_zone_new_identifier ("Europe/Paris");
 
+  if (!paris) {
+    g_test_skip ("this system has no list of time zones");
+    return;
+  }
   ox_toolbox_add_builtin (toolbox);
   for (gsize i = 0; i < G_N_ELEMENTS (good); i++) {
     g_autofree char *result = call (toolbox, "get_date_time", good[i].arguments, FALSE);
