@@ -141,6 +141,18 @@ finish (Evaluation *self, OxEvalResult *result)
 }
 
 static gboolean
+check_ids (OxModel *model, const guint32 *ids, gsize n, GError **error)
+{
+  for (gsize i = 0; i < n; i++)
+    if (ids[i] >= model->config->vocab_size) {
+      g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "Token %u is outside of the vocabulary of %u", ids[i],
+                   model->config->vocab_size);
+      return FALSE;
+    }
+  return TRUE;
+}
+
+static gboolean
 prepare (Evaluation *self, OxModel *model, OxModel *reference, GError **error)
 {
   self->models[0] = model;
@@ -183,7 +195,7 @@ ox_eval_ids (OxModel *model,
   gsize window = options != NULL && options->window > 0 ? options->window : WINDOW;
   gsize wanted = options != NULL && options->max_positions > 0 ? options->max_positions : n;
   g_autofree guint32 *tokens = NULL;
-  gboolean ok = prepare (&self, model, reference, error);
+  gboolean ok = check_ids (model, ids, n, error) && prepare (&self, model, reference, error);
 
   window = MIN (window, model->plan->context_length);
   if (reference != NULL)
