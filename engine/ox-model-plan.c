@@ -336,7 +336,7 @@ ox_model_plan (const char *path, const OxModelOptions *options, GCancellable *ca
 
   if (weights == NULL || (config = ox_config_load (path, weights, error)) == NULL ||
       (plan = ox_model_plan_weights (path, weights, config, options, NULL, error)) == NULL ||
-      (tokenizer = ox_tokenizer_load (path, cancellable, error)) == NULL)
+      (tokenizer = ox_tokenizer_load_names (path, cancellable, error)) == NULL)
     return NULL;
   ox_model_plan_set_tokenizer (plan, tokenizer, config);
   return g_steal_pointer (&plan);

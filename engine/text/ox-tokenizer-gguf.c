@@ -388,8 +388,19 @@ read_special (Reader *reader, gboolean byte_level, gboolean llama3, GError **err
   return TRUE;
 }
 
+static gboolean
+read_encoder (Reader *reader, gboolean byte_level, gboolean ignore_merges, GError **error)
+{
+  if (byte_level)
+    return read_merges (reader, &(OxBpeOptions) { FALSE, FALSE, ignore_merges, OX_NO_TOKEN }, error);
+  if (reader->is_gemma4)
+    return read_merges (reader, &(OxBpeOptions) { TRUE, TRUE, FALSE, unknown_token (reader) }, error);
+  return read_scores (reader, error);
+}
+
 OxTokenizer *
-ox_tokenizer_new_from_gguf (OxGguf *gguf, const char *file_name, GCancellable *cancellable, GError **error)
+ox_tokenizer_new_from_gguf (
+  OxGguf *gguf, const char *file_name, gboolean names_only, GCancellable *cancellable, GError **error)
 {
   g_autoptr (OxTokenizer) tokenizer = ox_tokenizer_new ();
   g_autofree gint64 *types = NULL;
@@ -420,12 +431,9 @@ ox_tokenizer_new_from_gguf (OxGguf *gguf, const char *file_name, GCancellable *c
     return NULL;
   collect_added (&reader);
   if (byte_level)
-    ok = read_pre_tokenizer (&reader, &ignore_merges, error) &&
-         read_merges (&reader, &(OxBpeOptions) { FALSE, FALSE, ignore_merges, OX_NO_TOKEN }, error);
-  else if (reader.is_gemma4)
-    ok = read_merges (&reader, &(OxBpeOptions) { TRUE, TRUE, FALSE, unknown_token (&reader) }, error);
-  else
-    ok = read_scores (&reader, error);
+    ok = read_pre_tokenizer (&reader, &ignore_merges, error);
+  if (ok && !names_only)
+    ok = read_encoder (&reader, byte_level, ignore_merges, error);
   if (!ok || !read_special (&reader, byte_level, ignore_merges, error))
     return NULL;
   return g_steal_pointer (&tokenizer);

@@ -25,6 +25,7 @@ typedef struct {
   GCancellable *cancellable;
   OxTokenizer *tokenizer;
   yyjson_val *root, *model, *vocab, *merges, *added;
+  gboolean names_only;
   gboolean has_normalizer;
   gboolean byte_level;
 } Reader;
@@ -583,16 +584,17 @@ read_all (Reader *reader, GError **error)
   if (!reader->byte_level && !reader->has_normalizer)
     return fail (reader, OX_ERROR_UNSUPPORTED, error,
                  "normalizer is missing: without it spaces are not spelled as the decoder reads them");
-  return read_vocab (reader, error) && collect_added (reader, error) && read_merges (reader, error) &&
+  return read_vocab (reader, error) && collect_added (reader, error) &&
+         (reader->names_only || read_merges (reader, error)) &&
          for_each_part (reader, "post_processor", "processors", read_post_processor, error);
 }
 
 OxTokenizer *
-ox_tokenizer_new_from_json (OxFile *file, GCancellable *cancellable, GError **error)
+ox_tokenizer_new_from_json (OxFile *file, gboolean names_only, GCancellable *cancellable, GError **error)
 {
   g_autoptr (OxJson) json = NULL;
   g_autoptr (OxTokenizer) tokenizer = NULL;
-  Reader reader = { .file_name = ox_file_get_name (file), .cancellable = cancellable };
+  Reader reader = { .file_name = ox_file_get_name (file), .cancellable = cancellable, .names_only = names_only };
 
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return NULL;

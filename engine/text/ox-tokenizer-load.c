@@ -115,10 +115,10 @@ ox_tokenizer_read_companions (OxTokenizer *tokenizer, const char *json_path, GEr
 }
 
 static OxTokenizer *
-load_json (const char *path, GCancellable *cancellable, GError **error)
+load_json (const char *path, gboolean names_only, GCancellable *cancellable, GError **error)
 {
   g_autoptr (OxFile) file = ox_file_open (path, error);
-  g_autoptr (OxTokenizer) tokenizer = file ? ox_tokenizer_new_from_json (file, cancellable, error) : NULL;
+  g_autoptr (OxTokenizer) tokenizer = file ? ox_tokenizer_new_from_json (file, names_only, cancellable, error) : NULL;
 
   if (!tokenizer || !ox_tokenizer_read_companions (tokenizer, path, error))
     return NULL;
@@ -126,20 +126,19 @@ load_json (const char *path, GCancellable *cancellable, GError **error)
 }
 
 static OxTokenizer *
-load_gguf (OxFile *file, GCancellable *cancellable, GError **error)
+load_gguf (OxFile *file, gboolean names_only, GCancellable *cancellable, GError **error)
 {
   g_autoptr (OxGguf) gguf = ox_gguf_parse (file, error);
 
-  return gguf ? ox_tokenizer_new_from_gguf (gguf, ox_file_get_name (file), cancellable, error) : NULL;
+  return gguf ? ox_tokenizer_new_from_gguf (gguf, ox_file_get_name (file), names_only, cancellable, error) : NULL;
 }
 
-OxTokenizer *
-ox_tokenizer_load (const char *path, GCancellable *cancellable, GError **error)
+static OxTokenizer *
+load (const char *path, gboolean names_only, GCancellable *cancellable, GError **error)
 {
   g_autofree char *folder = NULL;
   g_autofree char *json_path = NULL;
 
-  g_return_val_if_fail (path != NULL, NULL);
   if (g_file_test (path, G_FILE_TEST_IS_DIR)) {
     folder = g_strdup (path);
   } else if (g_str_has_suffix (path, ".safetensors") || g_str_has_suffix (path, ".index.json")) {
@@ -154,10 +153,24 @@ ox_tokenizer_load (const char *path, GCancellable *cancellable, GError **error)
       if (!ox_file_read (file, 0, magic, sizeof magic, error))
         return NULL;
       if (memcmp (magic, "GGUF", sizeof magic) == 0)
-        return load_gguf (file, cancellable, error);
+        return load_gguf (file, names_only, cancellable, error);
     }
-    return load_json (path, cancellable, error);
+    return load_json (path, names_only, cancellable, error);
   }
   json_path = g_build_filename (folder, "tokenizer.json", NULL);
-  return load_json (json_path, cancellable, error);
+  return load_json (json_path, names_only, cancellable, error);
+}
+
+OxTokenizer *
+ox_tokenizer_load (const char *path, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (path != NULL, NULL);
+  return load (path, FALSE, cancellable, error);
+}
+
+OxTokenizer *
+ox_tokenizer_load_names (const char *path, GCancellable *cancellable, GError **error)
+{
+  g_return_val_if_fail (path != NULL, NULL);
+  return load (path, TRUE, cancellable, error);
 }

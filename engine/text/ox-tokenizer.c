@@ -320,6 +320,7 @@ ox_tokenizer_encode_ranges (OxTokenizer *tokenizer,
 {
   Encoder encoder = { .tokenizer = tokenizer, .ids = ids, .cancellable = cancellable };
 
+  g_return_val_if_fail (tokenizer->bpe != NULL, FALSE);
   /* Ids are counted in 32 bits. */
   if (!ox_memory_check (len < G_MAXINT32 ? (guint64) len * MEMORY_PER_BYTE : G_MAXUINT64,
                         "the text of the conversation", error))
@@ -363,10 +364,13 @@ void
 ox_tokenizer_encode (OxTokenizer *tokenizer, const char *text, gssize len, gboolean parse_control, GArray *ids)
 {
   gsize n = len < 0 ? strlen (text) : (gsize) len;
-  GString *repaired = repair (&text, &n);
-  OxTextRange all = { 0, n };
   Encoder encoder = { .tokenizer = tokenizer, .ids = ids };
+  OxTextRange all = { 0 };
+  GString *repaired;
 
+  g_return_if_fail (tokenizer->bpe != NULL);
+  repaired = repair (&text, &n);
+  all.end = n;
   encode (&encoder, text, n, &all, parse_control ? 1 : 0);
   if (repaired)
     g_string_free (repaired, TRUE);

@@ -7,11 +7,14 @@
 
 #include "io/ox-gguf.h"
 
-OxTokenizer *ox_tokenizer_new_from_json (OxFile *file, GCancellable *cancellable, GError **error);
-OxTokenizer *ox_tokenizer_new_from_gguf (OxGguf *gguf,
-                                         const char *file_name,
-                                         GCancellable *cancellable,
-                                         GError **error);
+/* @names_only: as ox_tokenizer_load_names() below. */
+OxTokenizer *ox_tokenizer_new_from_json (OxFile *file, gboolean names_only, GCancellable *cancellable, GError **error);
+OxTokenizer *ox_tokenizer_new_from_gguf (
+  OxGguf *gguf, const char *file_name, gboolean names_only, GCancellable *cancellable, GError **error);
+
+/* As ox_tokenizer_load(), but without what it takes to encode, which is most of the work: names, control tokens, BOS and chat template are
+ * there, and decoding works. For looking through many models. */
+OxTokenizer *ox_tokenizer_load_names (const char *path, GCancellable *cancellable, GError **error);
 
 /* As ox_tokenizer_encode(), for text of any length: FALSE when cancelled or when there is no memory for it. */
 gboolean ox_tokenizer_encode_text (OxTokenizer *tokenizer,

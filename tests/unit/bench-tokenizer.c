@@ -137,6 +137,7 @@ bench (const char *path, const char *text, gsize len)
   g_autofree char *unpacked = g_str_has_suffix (path, ".xz") ? ox_golden_unpack (path, &error) : g_strdup (path);
   g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_autoptr (OxTokenizer) tokenizer = NULL;
+  g_autoptr (OxTokenizer) names = NULL;
   double begin = now (), best = G_MAXDOUBLE, rate;
 
   tokenizer = unpacked ? ox_tokenizer_load (unpacked, NULL, &error) : NULL;
@@ -145,6 +146,9 @@ bench (const char *path, const char *text, gsize len)
     return;
   }
   printf ("%s\n  loaded in %.3f s\n", path, now () - begin);
+  begin = now ();
+  names = ox_tokenizer_load_names (unpacked, NULL, NULL);
+  printf ("  names alone in %.3f s\n", now () - begin);
   begin = now ();
   ox_tokenizer_encode (tokenizer, text, (gssize) len, FALSE, ids);
   printf ("  mixed text, first time %4.1f MB/s\n", (double) len / (now () - begin) / 1e6);

@@ -39,7 +39,7 @@ parse_json (const char *text, gsize len, GError **error)
   g_autoptr (GBytes) bytes = g_bytes_new (text, len);
   g_autoptr (OxFile) file = ox_file_new_for_bytes (bytes, OX_CHECK_FILE_NAME);
 
-  return ox_tokenizer_new_from_json (file, NULL, error);
+  return ox_tokenizer_new_from_json (file, FALSE, NULL, error);
 }
 
 static OxTokenizer *
@@ -56,7 +56,7 @@ parse_gguf (GBytes *bytes, GError **error)
   g_autoptr (OxFile) file = ox_file_new_for_bytes (bytes, OX_CHECK_FILE_NAME);
   g_autoptr (OxGguf) gguf = ox_gguf_parse (file, error);
 
-  return gguf ? ox_tokenizer_new_from_gguf (gguf, OX_CHECK_FILE_NAME, NULL, error) : NULL;
+  return gguf ? ox_tokenizer_new_from_gguf (gguf, OX_CHECK_FILE_NAME, FALSE, NULL, error) : NULL;
 }
 
 typedef struct {
@@ -261,6 +261,7 @@ typedef struct {
 static const GgufCase gguf_cases[] = {
   { "good-llama", -1, NULL, { KEYS (4), MODEL ("llama"), TOKENS, TYPES, SCORES } },
   { "good-gpt2", -1, NULL, { KEYS (5), MODEL ("gpt2"), PRE ("smollm"), TOKENS, TYPES, ONE_MERGE ("a b") } },
+  { "good-gemma4", -1, NULL, { KEYS (4), MODEL ("gemma4"), TOKENS, TYPES, ONE_MERGE ("a b") } },
   { "good-no-types", -1, NULL, { KEYS (3), MODEL ("llama"), TOKENS, SCORES } },
   { "no-model", D, "tokenizer.ggml.model: is missing", { KEYS (1), TOKENS } },
   { "model-bert", U, "tokenizer.ggml.model: is “bert”", { KEYS (2), MODEL ("bert"), TOKENS } },
@@ -307,6 +308,8 @@ static const GgufCase gguf_cases[] = {
   { "merge-one", D, "tokenizer.ggml.merges", { KEYS (4), MODEL ("gpt2"), PRE ("smollm"), TOKENS, ONE_MERGE ("ab") } },
   { "merge-empty", D, "tokenizer.ggml.merges", { KEYS (4), MODEL ("gpt2"), PRE ("smollm"), TOKENS, ONE_MERGE ("") } },
   { "merge-space", D, "tokenizer.ggml.merges", { KEYS (4), MODEL ("gpt2"), PRE ("smollm"), TOKENS, ONE_MERGE (" ") } },
+  { "gemma4-no-merges", D, "tokenizer.ggml.merges: is missing", { KEYS (3), MODEL ("gemma4"), TOKENS, SCORES } },
+  { "gemma4-merge-missing", D, "tokenizer.ggml.merges", { KEYS (3), MODEL ("gemma4"), TOKENS, ONE_MERGE ("b a") } },
   { "bos-out-of-range",
     D,
     "tokenizer.ggml.bos_token_id",
@@ -337,7 +340,7 @@ test_gguf (gconstpointer data)
 static void
 test_random_gguf (void)
 {
-  for (gsize i = 0; i < 2; i++) {
+  for (gsize i = 0; i < 3; i++) {
     g_autoptr (GByteArray) array = g_byte_array_new ();
 
     ox_pieces_append (array, gguf_cases[i].pieces, MAX_PIECES);

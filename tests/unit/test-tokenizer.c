@@ -304,6 +304,38 @@ test_threads (void)
   g_string_free (text, TRUE);
 }
 
+/* Without what it takes to encode, everything else is the same. */
+static void
+test_names (void)
+{
+  static const char *const files[] = { "tokenizers/gemma4.tokenizer.json.xz", "tokenizers/qwen3_5.tokenizer.json.xz" };
+  OxTokenizer *tokenizers[] = { gemma4, qwen35 };
+
+  for (gsize t = 0; t < G_N_ELEMENTS (tokenizers); t++) {
+    g_autofree char *path = data_path (files[t]);
+    g_autoptr (GError) error = NULL;
+    g_autofree char *unpacked = ox_golden_unpack (path, &error);
+    g_autoptr (OxTokenizer) names = NULL;
+
+    g_assert_no_error (error);
+    names = ox_tokenizer_load_names (unpacked, NULL, &error);
+    g_assert_no_error (error);
+    g_unlink (unpacked);
+    g_assert_cmpuint (ox_tokenizer_get_size (names), ==, ox_tokenizer_get_size (tokenizers[t]));
+    g_assert_cmpint (ox_tokenizer_get_bos (names), ==, ox_tokenizer_get_bos (tokenizers[t]));
+    for (guint32 id = 0; id < ox_tokenizer_get_size (names); id += id < 1000 ? 1 : 97) {
+      const char *name = ox_tokenizer_get_token (names, id);
+      g_autofree char *a = ox_tokenizer_decode (names, &id, 1, TRUE);
+      g_autofree char *b = ox_tokenizer_decode (tokenizers[t], &id, 1, TRUE);
+
+      g_assert_cmpstr (name, ==, ox_tokenizer_get_token (tokenizers[t], id));
+      g_assert_cmpint (ox_tokenizer_is_control (names, id), ==, ox_tokenizer_is_control (tokenizers[t], id));
+      g_assert_cmpint (ox_tokenizer_find (names, name), ==, ox_tokenizer_find (tokenizers[t], name));
+      g_assert_cmpstr (a, ==, b);
+    }
+  }
+}
+
 static void
 test_cancel (void)
 {
@@ -340,6 +372,7 @@ main (int argc, char **argv)
   g_test_add_func ("/tokenizer/decode-out-of-range", test_decode_out_of_range);
   g_test_add_func ("/tokenizer/utf8-stream", test_utf8_stream);
   g_test_add_func ("/tokenizer/threads", test_threads);
+  g_test_add_func ("/tokenizer/names", test_names);
   g_test_add_func ("/tokenizer/cancel", test_cancel);
   result = g_test_run ();
   ox_tokenizer_unref (gemma3);
