@@ -160,15 +160,6 @@ merged_shares (float old, float top, float *shrink, float *weight)
   return greatest;
 }
 
-static void
-exponentiate_shares (float *shrink, float *weight)
-{
-  for (size_t i = 0; i < UNIT; i += VF_LANES) {
-    vf_store (shrink + i, vf_exp (vf_load (shrink + i)));
-    vf_store (weight + i, vf_exp (vf_load (weight + i)));
-  }
-}
-
 /* Scores become weights; keys that a row does not see weigh nothing. Lanes are those of the block, so that a sum is the same
  * whatever keys the tile has beside those of the row. */
 static void
@@ -200,7 +191,10 @@ weigh_keys (Tile *tile)
     totals[r] = vf_sum (sum);
     largest[r] = merged_shares (largest[r], top, &tile->shrink[r], &tile->weight[r]);
   }
-  exponentiate_shares (tile->shrink, tile->weight);
+  for (size_t i = 0; i < UNIT; i += VF_LANES) {
+    vf_store (tile->shrink + i, vf_exp (vf_load (tile->shrink + i)));
+    vf_store (tile->weight + i, vf_exp (vf_load (tile->weight + i)));
+  }
   for (size_t r = 0; r < tile->rows; r++)
     total[r] = total[r] * tile->shrink[r] + totals[r] * tile->weight[r];
 }
@@ -403,14 +397,13 @@ merge (const OxAttention *a, size_t n, size_t row_begin, size_t row_end, float *
   const float *part_largest = part + n * padded, *part_total = part_largest + n;
 
   for (size_t row = row_begin; row < row_end; row++) {
-    float shrink[UNIT] = { 0 }, weight[UNIT] = { 0 };
+    float shrink, weight;
     VF old, new;
 
-    largest[row] = merged_shares (largest[row], part_largest[row], shrink, weight);
-    exponentiate_shares (shrink, weight);
-    total[row] = total[row] * *shrink + part_total[row] * *weight;
-    old = vf_set1 (*shrink);
-    new = vf_set1 (*weight);
+    largest[row] = merged_shares (largest[row], part_largest[row], &shrink, &weight);
+    old = vf_exp (vf_set1 (shrink));
+    new = vf_exp (vf_set1 (weight));
+    total[row] = total[row] * vf_greatest (old) + part_total[row] * vf_greatest (new);
     for (size_t i = row * padded; i < (row + 1) * padded; i += VF_LANES)
       vf_store (state + i, vf_fma (vf_load (part + i), new, vf_mul (vf_load (state + i), old)));
   }
