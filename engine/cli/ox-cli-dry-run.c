@@ -128,60 +128,42 @@ write_run_json (OxCli *cli, const char *name, const DryRun *run)
   ox_cli_write_json (cli, doc);
 }
 
-static gboolean
-read_weights (const char *text, OxModelWeights *weights)
-{
-  static const char *const names[] = { "auto", "stored", "q8", "q4" };
-
-  for (guint i = 0; i < G_N_ELEMENTS (names); i++)
-    if (strcmp (text, names[i]) == 0) {
-      *weights = (OxModelWeights) i;
-      return TRUE;
-    }
-  return FALSE;
-}
-
 int
 ox_cli_dry_run (OxCli *cli, int argc, char **argv)
 {
-  g_autofree char *weights = NULL;
   g_auto (GStrv) rest = NULL;
-  int tokens = 16, threads = 0;
+  int tokens = 16;
   const GOptionEntry entries[] = {
-    { "weights", 0, 0, G_OPTION_ARG_FILENAME, &weights, "How to hold them (default: auto)", "stored|q8|q4" },
     { "tokens", 'n', 0, G_OPTION_ARG_INT, &tokens, "Tokens to write after a prompt of 128 (default: 16)", "N" },
-    { "threads", 't', 0, G_OPTION_ARG_INT, &threads, "Worker threads (default: every core allowed)", "N" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object", NULL },
     { NULL },
   };
   g_autofree char *names = g_strjoinv (", ", (char **) ox_dry_model_get_names ());
   g_autofree char *description = g_strdup_printf (
-    "Loads and runs a model of a published shape whose weights are random numbers, made as they are read.\n"
-    "So it tells what the real one takes here before anybody has downloaded it.\n\n"
+    "Loads and runs a model of a published shape whose weights are random numbers, made as they are read. So it tells\n"
+    "what the real one takes here before anybody has downloaded it.\n\n"
     "Shapes: %s\n\n"
     "Examples:\n"
     "  oxinfer-cli dry-run gemma-4-e2b\n"
     "  oxinfer-cli dry-run gemma-4-12b --weights q4 --json",
     names);
-  OxModelOptions options = { .no_packed_cache = TRUE };
+  OxModelOptions options;
   DryRun run = { 0 };
   g_autoptr (GError) error = NULL;
   int exit_code;
 
-  if (!ox_cli_parse (cli, argc, argv, 0, entries, "SHAPE", description, &rest, &exit_code))
+  if (!ox_cli_parse (cli, argc, argv, OX_CLI_OPTIONS_LOAD, entries, "SHAPE", description, &rest, &exit_code))
     return exit_code;
   if (rest == NULL || g_strv_length (rest) != 1 || !g_strv_contains (ox_dry_model_get_names (), rest[0]))
     return ox_cli_usage (cli, "which shape? One of %s", names);
-  if (weights != NULL && !read_weights (weights, &options.weights))
-    return ox_cli_usage (cli, "--weights is “stored”, “q8” or “q4”");
   if (tokens < 1 || tokens > MOST_TOKENS)
     return ox_cli_usage (cli, "--tokens is between 1 and %d", MOST_TOKENS);
-  if (threads < 0 || threads > 1024)
-    return ox_cli_usage (cli, "--threads is between 0 and 1024");
-  ox_cli_catch_signals (cli);
+  ox_cli_get_model_options (cli, &options);
+  options.no_packed_cache = TRUE;
   /* As long a context as is used: what is planned for it is then also taken. */
-  options.context_length = PROMPT + (guint) tokens;
-  options.threads = (guint) threads;
+  if (options.context_length < PROMPT + (guint) tokens)
+    options.context_length = PROMPT + (guint) tokens;
+  ox_cli_catch_signals (cli);
   if (!run_shape (cli, rest[0], &options, PROMPT, (guint) tokens, &run, &error))
     return ox_cli_fail (cli, error);
   if (cli->json)

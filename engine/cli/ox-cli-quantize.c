@@ -4,7 +4,6 @@
  */
 #include "ox-cli.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,42 +59,33 @@ write_result_json (OxCli *cli, const OxModel *model)
 int
 ox_cli_quantize (OxCli *cli, int argc, char **argv)
 {
-  g_autofree char *weights = NULL;
-  g_auto (GStrv) rest = NULL;
-  gboolean shows = isatty (STDERR_FILENO);
-  int threads = 0;
   const GOptionEntry entries[] = {
-    { "weights", 0, 0, G_OPTION_ARG_FILENAME, &weights, "8 or 4 bits a weight (default: what fits in memory)",
-      "q8|q4" },
-    { "threads", 't', 0, G_OPTION_ARG_INT, &threads, "Worker threads (default: every core allowed)", "N" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object", NULL },
     { NULL },
   };
-  OxModelOptions options = { 0 };
+  g_auto (GStrv) rest = NULL;
+  gboolean shows = isatty (STDERR_FILENO);
+  OxModelOptions options;
   g_autoptr (OxModel) model = NULL;
   g_autoptr (GError) error = NULL;
+  const char *path;
   int exit_code;
 
-  if (!ox_cli_parse (
-        cli, argc, argv, 0, entries, "MODEL",
-        "Rounds and packs the weights now, so that the next start of the model only reads them. The result is kept\n"
-        "in the cache folder, where every start would put it.\n\n"
-        "Examples:\n"
-        "  oxinfer-cli quantize Qwen3.5-2B\n"
-        "  oxinfer-cli quantize gemma-4-12b-it --weights q4",
-        &rest, &exit_code))
+  if (!ox_cli_parse (cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "[MODEL]",
+                     "Rounds and packs the weights now, so that the next start of the model, in the app or here, only "
+                     "reads them. The\n"
+                     "result is kept in the cache folder, where every start would put it.\n\n"
+                     "Examples:\n"
+                     "  oxinfer-cli quantize Qwen3.5-2B\n"
+                     "  oxinfer-cli quantize gemma-4-12b-it --weights q4",
+                     &rest, &exit_code))
     return exit_code;
-  if (rest == NULL || g_strv_length (rest) != 1)
+  path = cli->model_path != NULL ? cli->model_path : rest != NULL ? rest[0] : NULL;
+  if (path == NULL || (rest != NULL && g_strv_length (rest) + (cli->model_path != NULL) > 1))
     return ox_cli_usage (cli, "which model? One is to be named");
-  if (weights != NULL && strcmp (weights, "q8") != 0 && strcmp (weights, "q4") != 0)
-    return ox_cli_usage (cli, "--weights is “q8” or “q4”");
-  if (threads < 0 || threads > 1024)
-    return ox_cli_usage (cli, "--threads is between 0 and 1024");
-  if (weights != NULL)
-    options.weights = strcmp (weights, "q8") == 0 ? OX_MODEL_WEIGHTS_Q8 : OX_MODEL_WEIGHTS_Q4;
-  options.threads = (guint) threads;
+  ox_cli_get_model_options (cli, &options);
   ox_cli_catch_signals (cli);
-  model = ox_model_load_full (rest[0], &options, FALSE, shows ? on_progress : NULL, NULL, cli->cancellable, &error);
+  model = ox_model_load_full (path, &options, FALSE, shows ? on_progress : NULL, NULL, cli->cancellable, &error);
   if (shows)
     fputs ("\r                \r", stderr);
   if (model == NULL)
