@@ -56,10 +56,26 @@ write_result_json (OxCli *cli, const OxModel *model)
   ox_cli_write_json (cli, doc);
 }
 
+/* Everything that is kept, of all models. */
+static int
+clear_kept (OxCli *cli)
+{
+  g_autofree char *bytes = g_format_size (ox_packed_cache_get_bytes ());
+  g_autofree char *text = g_strdup_printf ("Removed: %s\n", bytes);
+  g_autoptr (GError) error = NULL;
+
+  if (!ox_packed_cache_clear (&error))
+    return ox_cli_fail (cli, error);
+  ox_cli_write (cli, text);
+  return cli->output_error != 0 ? ox_cli_fail (cli, NULL) : OX_CLI_OK;
+}
+
 int
 ox_cli_quantize (OxCli *cli, int argc, char **argv)
 {
+  gboolean clear = FALSE;
   const GOptionEntry entries[] = {
+    { "clear", 0, 0, G_OPTION_ARG_NONE, &clear, "Remove what is kept of all models, and do nothing else", NULL },
     { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object", NULL },
     { NULL },
   };
@@ -77,12 +93,15 @@ ox_cli_quantize (OxCli *cli, int argc, char **argv)
                      "result is kept in the cache folder, where every start would put it.\n\n"
                      "Examples:\n"
                      "  oxinfer-cli quantize Qwen3.5-2B\n"
-                     "  oxinfer-cli quantize gemma-4-12b-it --weights q4",
+                     "  oxinfer-cli quantize gemma-4-12b-it --weights q4\n"
+                     "  oxinfer-cli quantize --clear",
                      &rest, &exit_code))
     return exit_code;
-  path = cli->model_path != NULL ? cli->model_path : rest != NULL ? rest[0] : NULL;
+  if (clear && cli->model_path == NULL && rest == NULL)
+    return clear_kept (cli);
+  path = clear ? NULL : cli->model_path != NULL ? cli->model_path : rest != NULL ? rest[0] : NULL;
   if (path == NULL || (rest != NULL && g_strv_length (rest) + (cli->model_path != NULL) > 1))
-    return ox_cli_usage (cli, "which model? One is to be named");
+    return ox_cli_usage (cli, "which model? One is to be named, or --clear alone");
   ox_cli_get_model_options (cli, &options);
   ox_cli_catch_signals (cli);
   model = ox_model_load_full (path, &options, FALSE, shows ? on_progress : NULL, NULL, cli->cancellable, &error);

@@ -6,7 +6,6 @@
 
 #include <string.h>
 #include <sys/stat.h>
-#include <glib/gstdio.h>
 
 /* Half a gigabyte to read, in a file that takes no space. */
 static const OxToyModel large = {
@@ -60,7 +59,14 @@ test_quantize (void)
     assert_ok (&result);
     g_assert_nonnull (strstr (result.out, kept));
   }
-  g_unlink (kept);
+  {
+    g_auto (Result) result;
+
+    cli (&result, NULL, "quantize --clear");
+    assert_ok (&result);
+    g_assert_true (g_str_has_prefix (result.out, "Removed: "));
+    g_assert_false (g_file_test (kept, G_FILE_TEST_EXISTS));
+  }
   ox_toy_model_delete (path);
 }
 
@@ -83,6 +89,7 @@ test_usage (void)
     "quantize MODEL MODEL",
     "quantize --model MODEL MODEL",
     "quantize MODEL --weights q5",
+    "quantize MODEL --clear",
     "dry-run",
     "dry-run gemma-5",
     "dry-run gemma-4-e2b qwen3.5-2b",
