@@ -208,6 +208,26 @@ test_generate_options (void)
   assert_ok (&half);
 }
 
+/* Whatever a model would say, it says what the schema allows. */
+static void
+test_generate_schema (void)
+{
+  g_autofree char *path = make_path ("schema.json");
+  g_autofree char *line = g_strconcat ("generate --model MODEL -n 20 --json-schema ", path, " hello", NULL);
+  g_auto (Result) result;
+  g_auto (Result) bad;
+
+  g_assert_true (g_file_set_contents (path, "{\"enum\": [\"red\", \"green\"]}", -1, NULL));
+  cli (&result, NULL, line);
+  assert_ok (&result);
+  g_assert_true (strcmp (result.out, "\"red\"\n") == 0 || strcmp (result.out, "\"green\"\n") == 0);
+  g_assert_true (g_file_set_contents (path, "{\"enum\":", -1, NULL));
+  cli (&bad, NULL, line);
+  g_assert_cmpint (bad.exit_code, !=, 0);
+  g_assert_true (g_str_has_prefix (bad.err, "oxinfer-cli: "));
+  delete_path (path);
+}
+
 /* ---- eval ---- */
 
 static void
@@ -370,6 +390,7 @@ main (int argc, char **argv)
   g_test_add_func ("/cli/generate/logits", test_generate_logits);
   g_test_add_func ("/cli/generate/logits-failure", test_generate_logits_failure);
   g_test_add_func ("/cli/generate/options", test_generate_options);
+  g_test_add_func ("/cli/generate/schema", test_generate_schema);
   g_test_add_func ("/cli/eval", test_eval);
   g_test_add_func ("/cli/chat", test_chat);
   g_test_add_func ("/cli/chat/attach", test_chat_attach);
