@@ -220,7 +220,7 @@ test_random (gconstpointer data)
   OxTalkKind kind = (OxTalkKind) GPOINTER_TO_INT (data);
   g_autoptr (OxModel) model = ox_talk_model (kind, NULL);
   g_autoptr (GRand) random = g_rand_new_with_seed (11);
-  g_autoptr (GArray) held = g_array_new (FALSE, FALSE, sizeof (guint32));
+  g_autoptr (GArray) held = g_array_sized_new (FALSE, FALSE, sizeof (guint32), 1);
   g_autoptr (OxSession) session = NULL;
   g_autofree float *logits = NULL;
   g_autofree float *expected = NULL;
