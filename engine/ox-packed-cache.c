@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "ox-packed-folder.h"
+#include "ox-quantize-weights.h"
 
 /* Counts up with every change of a layout, of rounding or of this file. */
 #define VERSION 1
@@ -173,6 +174,44 @@ checksum_file (GChecksum *checksum, OxFile *file, guint64 header_bytes, guint n_
   return TRUE;
 }
 
+/* What rounding and packing make of a small matrix of each type: so whoever changes a layout or the rounding and forgets to count VERSION
+ * up does no harm. */
+static void
+checksum_layout (GChecksum *checksum, const OxPackedLayout *layout)
+{
+  static const guint32 types[] = { OX_TYPE_F32,  OX_TYPE_F16,  OX_TYPE_BF16, OX_TYPE_Q4_0,   OX_TYPE_Q4_1,
+                                   OX_TYPE_Q5_0, OX_TYPE_Q5_1, OX_TYPE_Q8_0, OX_TYPE_Q2_K,   OX_TYPE_Q3_K,
+                                   OX_TYPE_Q4_K, OX_TYPE_Q5_K, OX_TYPE_Q6_K, OX_TYPE_IQ4_NL, OX_TYPE_IQ4_XS };
+  enum { ROWS = 16, COLS = 256 };
+  float values[COLS];
+  guint8 source[ROWS * COLS * sizeof (float)], blocks[COLS / 32 * 34];
+
+  /* No two bytes that could be a scale make one that is not finite. */
+  for (gsize i = 0; i < sizeof source; i++)
+    source[i] = (guint8) ((guint32) i * 2654435761u >> 26);
+  for (guint i = 0; i < COLS; i++)
+    values[i] = (float) (int) (source[i] - 31) / (float) (1 + i % 7);
+  for (gsize t = 0; t < G_N_ELEMENTS (types); t++) {
+    OxPackedMatrix matrix = { .kernel = layout->kernels->linear (types[t], layout->precision, ROWS, COLS),
+                              .type = types[t],
+                              .rows = ROWS,
+                              .cols = COLS };
+    size_t bytes;
+
+    if (!matrix.kernel->packed_bytes (types[t], ROWS, COLS, &bytes))
+      continue;
+    matrix.data = g_aligned_alloc0 (1, bytes, 64);
+    matrix.kernel->pack (&matrix, source, 0, ROWS);
+    g_checksum_update (checksum, matrix.data, (gssize) bytes);
+    g_aligned_free (matrix.data);
+  }
+  for (guint t = 0; t < 2; t++) {
+    memset (blocks, 0, sizeof blocks);
+    ox_quantize_weights (layout->kernels->flags, t == 0 ? OX_TYPE_Q8_0 : OX_TYPE_Q4_0, values, blocks, COLS);
+    g_checksum_update (checksum, blocks, sizeof blocks);
+  }
+}
+
 /* @headers: OxFile → where its tensors begin (guint64) */
 static gboolean
 model_key (OxWeights *weights, const OxPackedLayout *layout, GHashTable *headers, guint8 key[ID_BYTES])
@@ -199,6 +238,7 @@ model_key (OxWeights *weights, const OxPackedLayout *layout, GHashTable *headers
   checksum_string (checksum, ox_cpu_level_name (layout->kernels->flags));
   checksum_u64 (checksum, layout->precision);
   checksum_u64 (checksum, layout->quantize);
+  checksum_layout (checksum, layout);
   for (guint i = 0; i < files->len; i++) {
     OxFile *file = g_ptr_array_index (files, i);
 
