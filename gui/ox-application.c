@@ -13,7 +13,6 @@
 #include "ox-window.h"
 
 #include <glib-unix.h>
-#include <glib-unix.h>
 #include <glib/gi18n.h>
 #include <gtksourceview/gtksource.h>
 
@@ -64,7 +63,7 @@ preferences_action (GSimpleAction *action, GVariant *parameter, gpointer user_da
   OxApplication *self = user_data;
   GtkWindow *window = get_window (self);
   if (window != NULL)
-    adw_dialog_present (ox_preferences_new (self->settings), GTK_WIDGET (window));
+    adw_dialog_present (ox_preferences_new (self->settings, self->engine), GTK_WIDGET (window));
 }
 
 static void
@@ -108,6 +107,7 @@ static const struct {
   { "win.choose-model", { "<Control>k" } },
   { "win.focus-composer", { "<Control>l" } },
   { "win.search", { "<Control>f", "<Control><Shift>f" } },
+  { "win.think", { "<Control>t" } },
   { "win.regenerate", { "<Control>r" } },
   { "win.copy-answer", { "<Control><Shift>c" } },
   { "win.undo-delete", { "<Control>z" } },
@@ -132,11 +132,46 @@ zoom_changed_cb (OxApplication *self)
   gtk_css_provider_load_from_string (self->zoom_provider, css);
 }
 
-static void
-threads_changed_cb (OxApplication *self)
+static OxModelWeights
+get_weights (GSettings *settings)
 {
-  OxModelOptions options = { .threads = (guint) g_settings_get_int (self->settings, "threads") };
+  g_autofree char *weights = g_settings_get_string (settings, "weights");
+
+  return g_str_equal (weights, "balanced")   ? OX_MODEL_WEIGHTS_Q4
+         : g_str_equal (weights, "high")     ? OX_MODEL_WEIGHTS_Q8
+         : g_str_equal (weights, "original") ? OX_MODEL_WEIGHTS_STORED
+                                             : OX_MODEL_WEIGHTS_AUTO;
+}
+
+static void
+options_changed_cb (OxApplication *self)
+{
+  OxModelOptions options = { .threads = (guint) g_settings_get_int (self->settings, "threads"),
+                             .weights = get_weights (self->settings) };
+
   ox_engine_set_options (self->engine, &options);
+  ox_engine_set_speculation (self->engine, g_settings_get_boolean (self->settings, "guess-ahead") ? OX_SPECULATION_AUTO
+                                                                                                  : OX_SPECULATION_OFF);
+}
+
+/* What fits depends on how weights are held. */
+static void
+weights_changed_cb (OxApplication *self)
+{
+  options_changed_cb (self);
+  ox_model_library_scan_anew (self->library);
+}
+
+static void
+tools_changed_cb (OxApplication *self)
+{
+  g_autoptr (OxToolbox) toolbox = NULL;
+
+  if (g_settings_get_boolean (self->settings, "tools")) {
+    toolbox = ox_toolbox_new ();
+    ox_toolbox_add_builtin (toolbox);
+  }
+  ox_engine_set_toolbox (self->engine, toolbox);
 }
 
 /* Life */
@@ -203,9 +238,15 @@ ox_application_startup (GApplication *application)
   zoom_changed_cb (self);
 
   self->engine = ox_engine_new (self->backend);
-  g_signal_connect_object (self->settings, "changed::threads", G_CALLBACK (threads_changed_cb), self,
+  g_signal_connect_object (self->settings, "changed::threads", G_CALLBACK (options_changed_cb), self,
                            G_CONNECT_SWAPPED);
-  threads_changed_cb (self);
+  g_signal_connect_object (self->settings, "changed::guess-ahead", G_CALLBACK (options_changed_cb), self,
+                           G_CONNECT_SWAPPED);
+  g_signal_connect_object (self->settings, "changed::weights", G_CALLBACK (weights_changed_cb), self,
+                           G_CONNECT_SWAPPED);
+  g_signal_connect_object (self->settings, "changed::tools", G_CALLBACK (tools_changed_cb), self, G_CONNECT_SWAPPED);
+  options_changed_cb (self);
+  tools_changed_cb (self);
 
   self->store = ox_store_new (NULL);
   ox_store_open (self->store, opened_cb, NULL);

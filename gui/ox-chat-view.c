@@ -7,6 +7,7 @@
 #include "ox-chat-view.h"
 
 #include "ox-chat-job.h"
+#include "ox-context-meter.h"
 #include "ox-message-list.h"
 #include "ox-model-chooser.h"
 #include "ox-rename-popover.h"
@@ -33,6 +34,8 @@ struct _OxChatView {
   OxModelLibrary *library;
   OxStore *store;
   GSettings *settings;
+  OxContextMeter *meter;
+  GSimpleAction *tools_action;
 
   OxConversation *conversation;
   gboolean narrow;
@@ -65,6 +68,13 @@ static const struct {
 
 /* Model */
 
+static gboolean
+can_think (OxModelEntry *entry)
+{
+  const OxModelPlan *plan = entry != NULL ? ox_model_entry_get_plan (entry) : NULL;
+  return plan != NULL && (plan->capabilities & OX_CAPABILITY_THINK) != 0;
+}
+
 /* Who answers the next message: the conversation's own model while it is there, else the one chosen in the app. */
 static OxModelEntry *
 get_entry (OxChatView *self)
@@ -76,6 +86,48 @@ get_entry (OxChatView *self)
   if (entry == NULL || !ox_model_entry_get_usable (entry))
     entry = ox_model_library_get_selected (self->library);
   return entry;
+}
+
+static gboolean
+can_call_tools (OxModelEntry *entry)
+{
+  const OxModelPlan *plan = entry != NULL ? ox_model_entry_get_plan (entry) : NULL;
+  return plan != NULL && (plan->capabilities & OX_CAPABILITY_TOOLS) != 0;
+}
+
+static void
+update_tools (OxChatView *self)
+{
+  gboolean wanted = self->settings != NULL && g_settings_get_boolean (self->settings, "tools");
+  gboolean on = self->conversation != NULL && ox_conversation_get_flag (self->conversation, "tools", TRUE);
+  g_simple_action_set_enabled (self->tools_action, wanted && can_call_tools (get_entry (self)));
+  g_simple_action_set_state (self->tools_action, g_variant_new_boolean (on));
+}
+
+static void
+tools_change_cb (GSimpleAction *action, GVariant *value, gpointer user_data)
+{
+  OxChatView *self = user_data;
+  if (self->conversation != NULL)
+    ox_conversation_set_flag (self->conversation, "tools", g_variant_get_boolean (value));
+}
+
+/* As this conversation has it, or else as it was chosen last. */
+static void
+update_think (OxChatView *self)
+{
+  gboolean think = self->settings != NULL && g_settings_get_boolean (self->settings, "think");
+  if (self->conversation != NULL)
+    think = ox_conversation_get_flag (self->conversation, "thinking", think);
+  ox_composer_set_think (self->composer, can_think (get_entry (self)), think);
+}
+
+static void
+think_toggled_cb (OxChatView *self, gboolean think)
+{
+  g_settings_set_boolean (self->settings, "think", think);
+  if (self->conversation != NULL)
+    ox_conversation_set_flag (self->conversation, "thinking", think);
 }
 
 static void
@@ -130,6 +182,9 @@ update_model (OxChatView *self)
   ox_composer_set_can_send (self->composer, entry != NULL || !ox_model_library_get_ready (self->library));
   gtk_label_set_label (self->empty_label, ready);
   ox_model_chooser_set_entry (self->chooser, entry);
+  ox_context_meter_set_model_path (self->meter, entry != NULL ? ox_model_entry_get_path (entry) : NULL);
+  update_think (self);
+  update_tools (self);
   update_banner (self, entry);
 
   if (entry != NULL && self->send_when_ready) {
@@ -153,10 +208,27 @@ model_chosen_cb (OxChatView *self, OxModelEntry *entry)
 static void
 update_usage (OxChatView *self)
 {
-  guint used = 0, total = 0;
-  if (self->conversation == NULL || !ox_conversation_get_usage (self->conversation, &used, &total))
-    total = 0;
-  ox_composer_set_usage (self->composer, used, total);
+  OxContextUse use;
+  gboolean known = ox_context_meter_get_use (self->meter, &use);
+  gboolean drop = self->conversation != NULL && ox_conversation_get_flag (self->conversation, "drop-oldest", FALSE);
+  ox_composer_set_usage (self->composer, known ? &use : NULL, drop);
+}
+
+static void
+drop_oldest_cb (OxChatView *self, gboolean drop)
+{
+  if (self->conversation == NULL)
+    return;
+  ox_conversation_set_flag (self->conversation, "drop-oldest", drop);
+  update_usage (self);
+}
+
+static void
+conversation_settings_cb (OxChatView *self)
+{
+  update_think (self);
+  update_tools (self);
+  update_usage (self);
 }
 
 static OxMessage *
@@ -397,6 +469,8 @@ ox_chat_view_dispose (GObject *object)
   if (self->conversation != NULL)
     g_signal_handlers_disconnect_by_data (self->conversation, self);
   g_clear_object (&self->conversation);
+  g_clear_object (&self->meter);
+  g_clear_object (&self->tools_action);
   g_clear_object (&self->engine);
   g_clear_object (&self->library);
   g_clear_object (&self->store);
@@ -436,6 +510,8 @@ ox_chat_view_class_init (OxChatViewClass *klass)
   gtk_widget_class_bind_template_callback (widget_class, send_cb);
   gtk_widget_class_bind_template_callback (widget_class, ox_chat_view_stop);
   gtk_widget_class_bind_template_callback (widget_class, draft_changed_cb);
+  gtk_widget_class_bind_template_callback (widget_class, think_toggled_cb);
+  gtk_widget_class_bind_template_callback (widget_class, drop_oldest_cb);
   gtk_widget_class_bind_template_callback (widget_class, retry_cb);
   gtk_widget_class_bind_template_callback (widget_class, continue_cb);
   gtk_widget_class_bind_template_callback (widget_class, following_cb);
@@ -447,7 +523,13 @@ ox_chat_view_class_init (OxChatViewClass *klass)
 static void
 ox_chat_view_init (OxChatView *self)
 {
+  g_autoptr (GSimpleActionGroup) group = g_simple_action_group_new ();
+
   gtk_widget_init_template (GTK_WIDGET (self));
+  self->tools_action = g_simple_action_new_stateful ("tools", NULL, g_variant_new_boolean (TRUE));
+  g_signal_connect_object (self->tools_action, "change-state", G_CALLBACK (tools_change_cb), self, G_CONNECT_DEFAULT);
+  g_action_map_add_action (G_ACTION_MAP (group), G_ACTION (self->tools_action));
+  gtk_widget_insert_action_group (GTK_WIDGET (self), "chat", G_ACTION_GROUP (group));
   ox_menu_button_set_name (self->menu_button, _ ("Chat Menu"));
   for (guint i = 0; i < G_N_ELEMENTS (examples); i++)
     gtk_flow_box_append (self->cards, example_new (self, i));
@@ -474,7 +556,9 @@ ox_chat_view_set_context (
   self->library = g_object_ref (library);
   self->store = g_object_ref (store);
   self->settings = g_object_ref (settings);
+  self->meter = ox_context_meter_new (engine);
   ox_model_chooser_set_library (self->chooser, library, engine);
+  g_signal_connect_object (self->meter, "changed", G_CALLBACK (update_usage), self, G_CONNECT_SWAPPED);
 
   g_signal_connect_object (library, "notify::selected", G_CALLBACK (update_model), self, G_CONNECT_SWAPPED);
   g_signal_connect_object (library, "notify::ready", G_CALLBACK (update_model), self, G_CONNECT_SWAPPED);
@@ -483,6 +567,7 @@ ox_chat_view_set_context (
   g_signal_connect_object (settings, "changed::enter-sends", G_CALLBACK (settings_changed_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object (settings, "changed::show-statistics", G_CALLBACK (settings_changed_cb), self,
                            G_CONNECT_SWAPPED);
+  g_signal_connect_object (settings, "changed::tools", G_CALLBACK (update_tools), self, G_CONNECT_SWAPPED);
   settings_changed_cb (self);
   update_model (self);
 }
@@ -515,7 +600,9 @@ ox_chat_view_set_conversation (OxChatView *self, OxConversation *conversation)
   g_signal_connect_swapped (conversation, "notify::title", G_CALLBACK (title_cb), self);
   g_signal_connect_swapped (conversation, "notify::answering", G_CALLBACK (answering_cb), self);
   g_signal_connect_swapped (conversation, "notify::saved", G_CALLBACK (saved_cb), self);
+  g_signal_connect_swapped (conversation, "notify::settings", G_CALLBACK (conversation_settings_cb), self);
   g_signal_connect_swapped (conversation, "items-changed", G_CALLBACK (update_page), self);
+  ox_context_meter_set_conversation (self->meter, conversation);
   ox_message_list_set_conversation (self->messages, conversation);
   title_cb (self);
   answering_cb (self);
@@ -547,6 +634,10 @@ ox_chat_view_send (OxChatView *self, const char *text)
   g_autofree char *stripped = g_strstrip (g_strdup (text));
   if (stripped[0] == '\0')
     return;
+  if (can_think (entry) && !ox_conversation_get_answering (self->conversation))
+    ox_conversation_set_flag (
+      self->conversation, "thinking",
+      ox_conversation_get_flag (self->conversation, "thinking", g_settings_get_boolean (self->settings, "think")));
   g_autoptr (OxChatJob) job = ox_chat_job_send (self->engine, self->conversation, stripped,
                                                 ox_model_entry_get_path (entry), ox_model_entry_get_name (entry));
   if (job == NULL)

@@ -20,11 +20,16 @@ struct _OxComposer {
   GtkTextView *text_view;
   GtkScrolledWindow *scroller;
   GtkBox *tools;
-  GtkBox *start_tools;
+  GtkRevealer *full_revealer;
+  GtkLabel *full_label;
+  GtkToggleButton *think_button;
+  GtkLabel *think_label;
   GtkMenuButton *usage_button;
   GtkDrawingArea *usage_ring;
   GtkLabel *usage_label;
+  GtkLabel *usage_title;
   GtkLabel *usage_details;
+  GtkCheckButton *drop_check;
   GtkButton *send_button;
 
   gboolean busy;
@@ -32,14 +37,14 @@ struct _OxComposer {
   gboolean enter_sends;
   gboolean queued;
   gboolean preedit;
-  gboolean narrow;
+  gboolean setting; /* what changes is not by the person's hand */
   double usage;
   guint send_id;
 };
 
 G_DEFINE_FINAL_TYPE (OxComposer, ox_composer, GTK_TYPE_WIDGET)
 
-enum { SEND, STOP, CHANGED, N_SIGNALS };
+enum { SEND, STOP, CHANGED, THINK_TOGGLED, DROP_OLDEST_TOGGLED, N_SIGNALS };
 
 static guint signals[N_SIGNALS];
 
@@ -157,6 +162,27 @@ key_pressed_cb (
 }
 
 static void
+think_toggled_cb (OxComposer *self)
+{
+  if (!self->setting)
+    g_signal_emit (self, signals[THINK_TOGGLED], 0, gtk_toggle_button_get_active (self->think_button));
+}
+
+static void
+drop_toggled_cb (OxComposer *self)
+{
+  if (!self->setting)
+    g_signal_emit (self, signals[DROP_OLDEST_TOGGLED], 0, gtk_check_button_get_active (self->drop_check));
+}
+
+static void
+shorten_cb (OxComposer *self)
+{
+  gtk_widget_grab_focus (GTK_WIDGET (self));
+  g_signal_emit (self, signals[DROP_OLDEST_TOGGLED], 0, TRUE);
+}
+
+static void
 draw_usage_cb (GtkDrawingArea *area, cairo_t *cr, int width, int height, gpointer user_data)
 {
   OxComposer *self = OX_COMPOSER (user_data);
@@ -240,13 +266,34 @@ ox_composer_class_init (OxComposerClass *klass)
    */
   signals[CHANGED] = g_signal_new ("changed", OX_TYPE_COMPOSER, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 
+  /**
+   * OxComposer::think-toggled:
+   * @think: whether the model is to think before it answers
+   */
+  signals[THINK_TOGGLED] = g_signal_new ("think-toggled", OX_TYPE_COMPOSER, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL,
+                                         G_TYPE_NONE, 1, G_TYPE_BOOLEAN);
+  /**
+   * OxComposer::drop-oldest-toggled:
+   * @drop: whether the oldest messages are to be left out when the conversation is too long
+   */
+  signals[DROP_OLDEST_TOGGLED] = g_signal_new ("drop-oldest-toggled", OX_TYPE_COMPOSER, G_SIGNAL_RUN_LAST, 0, NULL,
+                                               NULL, NULL, G_TYPE_NONE, 1, G_TYPE_BOOLEAN);
+
   gtk_widget_class_set_template_from_resource (widget_class, "/org/oxinfer/App/ui/ox-composer.ui");
   gtk_widget_class_bind_template_child (widget_class, OxComposer, hint_revealer);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, placeholder_label);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, text_view);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, scroller);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, tools);
-  gtk_widget_class_bind_template_child (widget_class, OxComposer, start_tools);
+  gtk_widget_class_bind_template_child (widget_class, OxComposer, full_revealer);
+  gtk_widget_class_bind_template_child (widget_class, OxComposer, full_label);
+  gtk_widget_class_bind_template_child (widget_class, OxComposer, think_button);
+  gtk_widget_class_bind_template_child (widget_class, OxComposer, think_label);
+  gtk_widget_class_bind_template_child (widget_class, OxComposer, usage_title);
+  gtk_widget_class_bind_template_child (widget_class, OxComposer, drop_check);
+  gtk_widget_class_bind_template_callback (widget_class, think_toggled_cb);
+  gtk_widget_class_bind_template_callback (widget_class, drop_toggled_cb);
+  gtk_widget_class_bind_template_callback (widget_class, shorten_cb);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, usage_button);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, usage_ring);
   gtk_widget_class_bind_template_child (widget_class, OxComposer, usage_label);
@@ -388,27 +435,62 @@ ox_composer_set_placeholder (OxComposer *self, const char *placeholder)
                                   -1);
 }
 
+/* What the numbers mean, a sentence each. */
+static char *
+dup_usage_details (const OxContextUse *use, guint used)
+{
+  g_autoptr (GString) text = g_string_new (NULL);
+
+  if (used < use->context_length)
+    /* Translators: tokens used, tokens that fit, tokens left. */
+    g_string_append_printf (text, _ ("%'u of %'u tokens, %'u are left."), used, use->context_length,
+                            use->context_length - used);
+  else
+    g_string_append_printf (text, _ ("%'u of %'u tokens: there is no room for an answer."), used, use->context_length);
+  g_string_append_c (text, '\n');
+  g_string_append (text, _ ("A token is about three quarters of a word."));
+  if (use->dropped_messages > 0) {
+    g_string_append_c (text, '\n');
+    g_string_append_printf (
+      text, ngettext ("The oldest message is left out.", "The %u oldest messages are left out.", use->dropped_messages),
+      use->dropped_messages);
+    g_string_append_c (text, ' ');
+    g_string_append_printf (text, _ ("That makes room for %'u tokens."), use->dropped_tokens);
+  }
+  return g_string_free (g_steal_pointer (&text), FALSE);
+}
+
 /**
  * ox_composer_set_usage:
  * @self: a composer
- * @used: tokens of the conversation
- * @total: tokens that fit, 0 if that is not known, which hides the ring
+ * @use: (nullable): what sending would take; NULL if that is not known, which hides the ring
+ * @drop_oldest: whether the oldest messages are left out of a conversation that is too long
  */
 void
-ox_composer_set_usage (OxComposer *self, guint used, guint total)
+ox_composer_set_usage (OxComposer *self, const OxContextUse *use, gboolean drop_oldest)
 {
-  gtk_widget_set_visible (GTK_WIDGET (self->usage_button), total > 0);
-  if (total == 0)
-    return;
+  gboolean known = use != NULL && use->context_length > 0;
+  gboolean was_full = gtk_revealer_get_reveal_child (self->full_revealer);
 
-  self->usage = (double) used / total;
+  gtk_widget_set_visible (GTK_WIDGET (self->usage_button), known);
+  self->setting = TRUE;
+  gtk_check_button_set_active (self->drop_check, drop_oldest);
+  self->setting = FALSE;
+  if (!known) {
+    gtk_revealer_set_reveal_child (self->full_revealer, FALSE);
+    return;
+  }
+
+  guint used = use->prompt_tokens - MIN (use->dropped_tokens, use->prompt_tokens);
+  self->usage = (double) used / use->context_length;
   int percent = (int) round (MIN (self->usage, 1) * 100);
   /* Translators: how much of the conversation length is used, in percent. */
   g_autofree char *text = g_strdup_printf (_ ("%d %%"), percent);
   g_autofree char *name = g_strdup_printf (_ ("%d percent of the conversation length used"), percent);
-  g_autofree char *details =
-    g_strdup_printf (_ ("%'u of %'u tokens used. A token is about three quarters of a word."), used, total);
+  g_autofree char *title = g_strdup_printf (_ ("%d %% of this chat’s length used"), percent);
+  g_autofree char *details = dup_usage_details (use, used);
   gtk_label_set_label (self->usage_label, text);
+  gtk_label_set_label (self->usage_title, title);
   gtk_label_set_label (self->usage_details, details);
   ox_menu_button_set_name (self->usage_button, name);
   gtk_widget_set_tooltip_text (GTK_WIDGET (self->usage_button), name);
@@ -417,18 +499,60 @@ ox_composer_set_usage (OxComposer *self, guint used, guint total)
   else
     gtk_widget_remove_css_class (GTK_WIDGET (self->usage_button), "warning");
   gtk_widget_queue_draw (GTK_WIDGET (self->usage_ring));
+
+  gboolean full = used >= use->context_length && !drop_oldest;
+  if (full) {
+    /* Translators: tokens of the conversation, tokens that fit. */
+    g_autofree char *words = g_strdup_printf (_ ("This chat is full: %'u of %'u tokens"), used, use->context_length);
+    gtk_label_set_label (self->full_label, words);
+    if (!was_full)
+      gtk_accessible_announce (GTK_ACCESSIBLE (self), words, GTK_ACCESSIBLE_ANNOUNCEMENT_PRIORITY_MEDIUM);
+  }
+  gtk_revealer_set_reveal_child (self->full_revealer, full);
+}
+
+/**
+ * ox_composer_set_think:
+ * @self: a composer
+ * @can_think: whether there is a choice, else the button is hidden
+ * @think: whether the model is to think before it answers
+ */
+void
+ox_composer_set_think (OxComposer *self, gboolean can_think, gboolean think)
+{
+  self->setting = TRUE;
+  gtk_widget_set_visible (GTK_WIDGET (self->think_button), can_think);
+  gtk_toggle_button_set_active (self->think_button, think);
+  self->setting = FALSE;
+}
+
+/**
+ * ox_composer_toggle_think:
+ * @self: a composer
+ *
+ * As a click on the button, if it is there.
+ */
+void
+ox_composer_toggle_think (OxComposer *self)
+{
+  if (!gtk_widget_get_visible (GTK_WIDGET (self->think_button)))
+    return;
+  gboolean think = !gtk_toggle_button_get_active (self->think_button);
+  gtk_toggle_button_set_active (self->think_button, think);
+  gtk_accessible_announce (GTK_ACCESSIBLE (self), think ? _ ("Thinking on") : _ ("Thinking off"),
+                           GTK_ACCESSIBLE_ANNOUNCEMENT_PRIORITY_MEDIUM);
 }
 
 /**
  * ox_composer_set_narrow:
  * @self: a composer
- * @narrow: whether there is little room, so that the ring has no number
+ * @narrow: whether there is little room, so that ring and Think have no text
  */
 void
 ox_composer_set_narrow (OxComposer *self, gboolean narrow)
 {
-  self->narrow = narrow;
   gtk_widget_set_visible (GTK_WIDGET (self->usage_label), !narrow);
+  gtk_widget_set_visible (GTK_WIDGET (self->think_label), !narrow);
 }
 
 /**

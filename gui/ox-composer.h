@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "oxinfer.h"
+
 #include <gtk/gtk.h>
 
 G_BEGIN_DECLS
@@ -21,7 +23,9 @@ void ox_composer_set_busy (OxComposer *self, gboolean busy);
 void ox_composer_set_can_send (OxComposer *self, gboolean can_send);
 void ox_composer_set_enter_sends (OxComposer *self, gboolean enter_sends);
 void ox_composer_set_placeholder (OxComposer *self, const char *placeholder);
-void ox_composer_set_usage (OxComposer *self, guint used, guint total);
+void ox_composer_set_usage (OxComposer *self, const OxContextUse *use, gboolean drop_oldest);
+void ox_composer_set_think (OxComposer *self, gboolean can_think, gboolean think);
+void ox_composer_toggle_think (OxComposer *self);
 void ox_composer_set_narrow (OxComposer *self, gboolean narrow);
 
 void ox_composer_unqueue (OxComposer *self);

@@ -14,6 +14,8 @@
 
 /* Milliseconds after the last key. */
 #define DELAY_MS 300
+/* While an answer is being written, what it takes is told so often. */
+#define TICK_MS 500
 
 struct _OxContextMeter {
   GObject parent_instance;
@@ -22,6 +24,7 @@ struct _OxContextMeter {
   OxConversation *conversation;
   char *model_path;
   guint source;
+  guint tick_source;
   OxContextJob *job;
   gboolean known;
   OxContextUse use;
@@ -78,6 +81,31 @@ measure_soon (OxContextMeter *self)
   self->source = g_timeout_add (DELAY_MS, measure_cb, self);
 }
 
+static gboolean
+tick_cb (gpointer user_data)
+{
+  g_signal_emit (user_data, signals[CHANGED], 0);
+  return G_SOURCE_CONTINUE;
+}
+
+/* What the answer itself tells of is right until the next count. */
+static void
+follow_answer (OxContextMeter *self)
+{
+  g_clear_handle_id (&self->tick_source, g_source_remove);
+  if (self->conversation == NULL || !ox_conversation_get_answering (self->conversation))
+    return;
+  self->tick_source = g_timeout_add (TICK_MS, tick_cb, self);
+}
+
+static void
+answering_cb (OxContextMeter *self)
+{
+  self->known = FALSE;
+  follow_answer (self);
+  measure_soon (self);
+}
+
 static void
 engine_cb (OxContextMeter *self)
 {
@@ -91,6 +119,7 @@ ox_context_meter_dispose (GObject *object)
   OxContextMeter *self = OX_CONTEXT_METER (object);
 
   give_up (self);
+  g_clear_handle_id (&self->tick_source, g_source_remove);
   if (self->conversation != NULL)
     g_signal_handlers_disconnect_by_data (self->conversation, self);
   g_clear_object (&self->conversation);
@@ -135,9 +164,10 @@ ox_context_meter_set_conversation (OxContextMeter *self, OxConversation *convers
     g_signal_handlers_disconnect_by_data (self->conversation, self);
   g_set_object (&self->conversation, conversation);
   self->known = FALSE;
+  follow_answer (self);
   if (conversation != NULL) {
     g_signal_connect_swapped (conversation, "notify::draft", G_CALLBACK (measure_soon), self);
-    g_signal_connect_swapped (conversation, "notify::answering", G_CALLBACK (measure_soon), self);
+    g_signal_connect_swapped (conversation, "notify::answering", G_CALLBACK (answering_cb), self);
     g_signal_connect_swapped (conversation, "notify::loaded", G_CALLBACK (measure_soon), self);
     g_signal_connect_swapped (conversation, "notify::settings", G_CALLBACK (measure_soon), self);
     g_signal_connect_swapped (conversation, "items-changed", G_CALLBACK (measure_soon), self);

@@ -6,8 +6,10 @@
 
 #include "ox-message-view.h"
 
+#include "ox-disclosure.h"
 #include "ox-error-card.h"
 #include "ox-markdown-view.h"
+#include "ox-tool-row.h"
 #include "ox-widget.h"
 
 #include <adwaita.h>
@@ -21,15 +23,15 @@
 #define PATIENCE_MS 1000
 /* An update that took long waits for so many times its duration until the next, so that the window stays free. */
 #define REST_FACTOR 4
+/* Seconds of thinking are told so often. */
+#define TICK_MS 500
 
 struct _OxMessageView {
   GtkWidget parent_instance;
 
-  GtkWidget *thinking_box;
-  GtkToggleButton *thinking_button;
-  GtkLabel *thinking_label;
-  GtkImage *thinking_arrow;
-  AdwBin *thinking_bin;
+  GtkWidget *dropped_box;
+  GtkLabel *dropped_label;
+  GtkBox *steps_box;
   AdwBin *text_bin;
   GtkWidget *busy_box;
   GtkLabel *busy_title;
@@ -46,7 +48,10 @@ struct _OxMessageView {
 
   OxMessage *message;
   OxMarkdownView *text_view;
-  OxMarkdownView *thinking_view;
+  OxDisclosure *thinking_row;    /* once there is thinking, as most messages have none */
+  OxMarkdownView *thinking_view; /* once the row has been opened */
+  GPtrArray *tool_rows;          /* OxDisclosure, of the calls in turn */
+  guint tick_id;
   gboolean last;
   gboolean show_statistics;
   gboolean announced_reading;
@@ -83,12 +88,135 @@ continue_cb (OxMessageView *self)
   g_signal_emit (self, signals[CONTINUE], 0);
 }
 
-static void
-thinking_toggled_cb (OxMessageView *self)
+/* What was done before the text */
+
+static char *
+dup_thinking_title (OxMessageView *self)
 {
-  gboolean open = gtk_toggle_button_get_active (self->thinking_button);
-  gtk_image_set_from_icon_name (self->thinking_arrow, open ? "pan-down-symbolic" : "go-next-symbolic");
-  gtk_accessible_update_state (GTK_ACCESSIBLE (self->thinking_button), GTK_ACCESSIBLE_STATE_EXPANDED, open, -1);
+  double seconds = ox_message_get_thinking_seconds (self->message);
+  guint whole = (guint) CLAMP (round (seconds), 1, G_MAXINT);
+
+  if (ox_message_is_thinking (self->message))
+    /* Translators: seconds. */
+    return g_strdup_printf (_ ("Thinking… %u s"), (guint) seconds);
+  if (seconds <= 0)
+    return g_strdup (_ ("Thought"));
+  if (whole < 120)
+    /* Translators: seconds. */
+    return g_strdup_printf (_ ("Thought for %u s"), whole);
+  /* Translators: minutes. */
+  return g_strdup_printf (_ ("Thought for %u min"), (whole + 30) / 60);
+}
+
+static gboolean
+tick_cb (gpointer user_data)
+{
+  OxMessageView *self = user_data;
+  g_autofree char *title = dup_thinking_title (self);
+  ox_disclosure_set_title (self->thinking_row, title, NULL);
+  return G_SOURCE_CONTINUE;
+}
+
+/* The thoughts themselves are laid out only for those who want to see them. */
+static void
+show_thoughts (OxMessageView *self)
+{
+  if (!ox_disclosure_get_open (self->thinking_row))
+    return;
+  if (self->thinking_view == NULL) {
+    GtkWidget *box = gtk_box_new (GTK_ORIENTATION_HORIZONTAL, 12);
+    GtkWidget *rule = gtk_separator_new (GTK_ORIENTATION_VERTICAL);
+    self->thinking_view = OX_MARKDOWN_VIEW (ox_markdown_view_new (FALSE, -1));
+    gtk_widget_add_css_class (rule, "ox-rule");
+    gtk_widget_set_margin_start (box, 8);
+    gtk_widget_set_hexpand (GTK_WIDGET (self->thinking_view), TRUE);
+    gtk_widget_add_css_class (GTK_WIDGET (self->thinking_view), "dimmed");
+    gtk_box_append (GTK_BOX (box), rule);
+    gtk_box_append (GTK_BOX (box), GTK_WIDGET (self->thinking_view));
+    ox_disclosure_set_child (self->thinking_row, box);
+  }
+  ox_markdown_view_set_text (self->thinking_view, ox_message_get_thinking (self->message),
+                             ox_message_is_live (self->message));
+}
+
+static void
+show_thinking (OxMessageView *self)
+{
+  const char *thinking = ox_message_get_thinking (self->message);
+  gboolean active = ox_message_is_thinking (self->message);
+  g_autofree char *title = NULL;
+
+  if (thinking[0] == '\0')
+    return;
+  if (self->thinking_row == NULL) {
+    self->thinking_row = OX_DISCLOSURE (ox_disclosure_new ());
+    ox_disclosure_set_icon_name (self->thinking_row, "ox-think-symbolic");
+    g_signal_connect_object (self->thinking_row, "notify::open", G_CALLBACK (show_thoughts), self, G_CONNECT_SWAPPED);
+    gtk_box_prepend (self->steps_box, GTK_WIDGET (self->thinking_row));
+  }
+  title = dup_thinking_title (self);
+  gtk_widget_set_visible (GTK_WIDGET (self->steps_box), TRUE);
+  ox_disclosure_set_title (self->thinking_row, title, NULL);
+  ox_disclosure_set_busy (self->thinking_row, active);
+  if (active && self->tick_id == 0)
+    self->tick_id = g_timeout_add (TICK_MS, tick_cb, self);
+  else if (!active)
+    g_clear_handle_id (&self->tick_id, g_source_remove);
+  show_thoughts (self);
+}
+
+static void
+show_tool (OxMessageView *self, guint index)
+{
+  gboolean live = ox_message_is_live (self->message);
+
+  while (self->tool_rows->len <= index) {
+    GtkWidget *row = ox_tool_row_new ();
+    gtk_box_append (self->steps_box, row);
+    g_ptr_array_add (self->tool_rows, row);
+  }
+  ox_tool_row_update (self->tool_rows->pdata[index], ox_message_get_tool (self->message, index), live);
+  gtk_widget_set_visible (GTK_WIDGET (self->steps_box), TRUE);
+}
+
+static void
+show_tools (OxMessageView *self)
+{
+  for (guint i = 0; i < ox_message_get_n_tools (self->message); i++)
+    show_tool (self, i);
+}
+
+static void show_busy (OxMessageView *self);
+
+static void
+tool_changed_cb (OxMessageView *self, guint index)
+{
+  const OxToolEntry *entry = ox_message_get_tool (self->message, index);
+
+  show_tool (self, index);
+  if (entry->result == NULL)
+    announce (self, ox_disclosure_get_title (self->tool_rows->pdata[index]));
+  if (ox_message_is_live (self->message))
+    show_busy (self);
+}
+
+static void
+thinking_time_cb (OxMessageView *self)
+{
+  show_thinking (self);
+  if (ox_message_is_live (self->message))
+    show_busy (self);
+}
+
+static void
+show_dropped (OxMessageView *self)
+{
+  guint n = ox_message_get_dropped_messages (self->message);
+  g_autofree char *text =
+    g_strdup_printf (ngettext ("The oldest message was left out", "The %u oldest messages were left out", n), n);
+
+  gtk_widget_set_visible (self->dropped_box, n > 0);
+  gtk_label_set_label (self->dropped_label, text);
 }
 
 /* Text */
@@ -96,23 +224,9 @@ thinking_toggled_cb (OxMessageView *self)
 static void
 show_text (OxMessageView *self)
 {
-  gboolean live = ox_message_is_live (self->message);
-  const char *thinking = ox_message_get_thinking (self->message);
-
-  ox_markdown_view_set_text (self->text_view, ox_message_get_text (self->message), live);
+  ox_markdown_view_set_text (self->text_view, ox_message_get_text (self->message), ox_message_is_live (self->message));
   gtk_widget_set_visible (GTK_WIDGET (self->text_bin), ox_message_get_text_length (self->message) > 0);
-
-  gboolean has_thinking = thinking != NULL && thinking[0] != '\0';
-  gtk_widget_set_visible (self->thinking_box, has_thinking);
-  if (has_thinking) {
-    if (self->thinking_view == NULL) {
-      self->thinking_view = OX_MARKDOWN_VIEW (ox_markdown_view_new (FALSE, -1));
-      adw_bin_set_child (self->thinking_bin, GTK_WIDGET (self->thinking_view));
-    }
-    gtk_label_set_label (self->thinking_label,
-                         live && ox_message_get_text_length (self->message) == 0 ? _ ("Thinking…") : _ ("Thought"));
-    ox_markdown_view_set_text (self->thinking_view, thinking, live);
-  }
+  show_thinking (self);
 }
 
 static gboolean
@@ -172,6 +286,12 @@ show_busy (OxMessageView *self)
   g_autofree char *numbers = NULL;
   double fraction = -1;
 
+  /* While it thinks or a tool runs, the row of that says so. */
+  guint n_tools = ox_message_get_n_tools (self->message);
+  gboolean running = n_tools > 0 && !ox_message_get_tool (self->message, n_tools - 1)->failed &&
+                     ox_message_get_tool (self->message, n_tools - 1)->result == NULL;
+  gtk_widget_set_visible (self->busy_box, !running && !ox_message_is_thinking (self->message));
+
   if (state == OX_MESSAGE_WRITING) {
     double rate = ox_message_get_decode_rate (self->message);
     /* Translators: speed of an answer in tokens per second. */
@@ -185,7 +305,7 @@ show_busy (OxMessageView *self)
     /* Translators: how much of a model is loaded, in percent. */
     numbers = g_strdup_printf (_ ("%d %%"), (int) (fraction * 100));
   } else if (state == OX_MESSAGE_READING) {
-    title = g_strdup (_ ("Reading your message"));
+    title = g_strdup (n_tools > 0 ? _ ("Reading the results") : _ ("Reading your message"));
     numbers = dup_reading_numbers (self, &fraction);
   } else {
     title = g_strdup (_ ("Waiting for another answer to end"));
@@ -276,9 +396,16 @@ show_statistics (OxMessageView *self)
   double rate = ox_statistics_get_decode_rate (statistics);
   double first = statistics->first_token_seconds;
 
+  gtk_widget_set_tooltip_text (GTK_WIDGET (self->statistics_label), NULL);
   if (!self->show_statistics || tokens == 0) {
     gtk_label_set_label (self->statistics_label, "");
     return;
+  }
+  if (statistics->drafted_tokens > 0) {
+    /* Translators: of the tokens of an answer, those that were guessed ahead and found right. */
+    g_autofree char *guessed =
+      g_strdup_printf (_ ("%u of %u tokens were guessed ahead"), MIN (statistics->accepted_tokens, tokens), tokens);
+    gtk_widget_set_tooltip_text (GTK_WIDGET (self->statistics_label), guessed);
   }
   g_autofree char *count = g_strdup_printf (ngettext ("%u token", "%u tokens", tokens), tokens);
   g_autofree char *text = NULL;
@@ -309,6 +436,8 @@ show_stopped (OxMessageView *self)
   } else if (state == OX_MESSAGE_COMPLETE && ox_message_get_end_reason (self->message) == OX_END_CONTEXT) {
     text = g_strdup (_ ("Cut off: the conversation is full. A new chat has room again."));
     can_continue = FALSE;
+  } else if (state == OX_MESSAGE_COMPLETE && ox_message_get_end_reason (self->message) == OX_END_TOOL_ROUNDS) {
+    text = g_strdup (_ ("Ended: the model kept asking for tools"));
   }
   gtk_widget_set_visible (self->stopped_box, text != NULL);
   gtk_widget_set_visible (self->continue_button, can_continue);
@@ -333,6 +462,8 @@ state_changed_cb (OxMessageView *self)
   gtk_widget_set_visible (self->busy_box, live);
   if (live)
     show_busy (self);
+  show_thinking (self);
+  show_tools (self);
   gtk_accessible_update_state (GTK_ACCESSIBLE (self), GTK_ACCESSIBLE_STATE_BUSY, live, -1);
 
   if (user || live) {
@@ -414,6 +545,7 @@ ox_message_view_dispose (GObject *object)
 
   g_clear_handle_id (&self->patience_id, g_source_remove);
   g_clear_handle_id (&self->text_id, g_source_remove);
+  g_clear_handle_id (&self->tick_id, g_source_remove);
   if (self->message != NULL)
     g_signal_handlers_disconnect_by_data (self->message, self);
   g_clear_object (&self->message);
@@ -422,11 +554,19 @@ ox_message_view_dispose (GObject *object)
 }
 
 static void
+ox_message_view_finalize (GObject *object)
+{
+  g_ptr_array_unref (OX_MESSAGE_VIEW (object)->tool_rows);
+  G_OBJECT_CLASS (ox_message_view_parent_class)->finalize (object);
+}
+
+static void
 ox_message_view_class_init (OxMessageViewClass *klass)
 {
   GtkWidgetClass *widget_class = GTK_WIDGET_CLASS (klass);
 
   G_OBJECT_CLASS (klass)->dispose = ox_message_view_dispose;
+  G_OBJECT_CLASS (klass)->finalize = ox_message_view_finalize;
 
   /**
    * OxMessageView::retry:
@@ -443,11 +583,9 @@ ox_message_view_class_init (OxMessageViewClass *klass)
     g_signal_new ("continue", OX_TYPE_MESSAGE_VIEW, G_SIGNAL_RUN_LAST, 0, NULL, NULL, NULL, G_TYPE_NONE, 0);
 
   gtk_widget_class_set_template_from_resource (widget_class, "/org/oxinfer/App/ui/ox-message-view.ui");
-  gtk_widget_class_bind_template_child (widget_class, OxMessageView, thinking_box);
-  gtk_widget_class_bind_template_child (widget_class, OxMessageView, thinking_button);
-  gtk_widget_class_bind_template_child (widget_class, OxMessageView, thinking_label);
-  gtk_widget_class_bind_template_child (widget_class, OxMessageView, thinking_arrow);
-  gtk_widget_class_bind_template_child (widget_class, OxMessageView, thinking_bin);
+  gtk_widget_class_bind_template_child (widget_class, OxMessageView, steps_box);
+  gtk_widget_class_bind_template_child (widget_class, OxMessageView, dropped_box);
+  gtk_widget_class_bind_template_child (widget_class, OxMessageView, dropped_label);
   gtk_widget_class_bind_template_child (widget_class, OxMessageView, text_bin);
   gtk_widget_class_bind_template_child (widget_class, OxMessageView, busy_box);
   gtk_widget_class_bind_template_child (widget_class, OxMessageView, busy_title);
@@ -461,7 +599,6 @@ ox_message_view_class_init (OxMessageViewClass *klass)
   gtk_widget_class_bind_template_child (widget_class, OxMessageView, copy_button);
   gtk_widget_class_bind_template_child (widget_class, OxMessageView, regenerate_button);
   gtk_widget_class_bind_template_child (widget_class, OxMessageView, statistics_label);
-  gtk_widget_class_bind_template_callback (widget_class, thinking_toggled_cb);
   gtk_widget_class_bind_template_callback (widget_class, ox_message_view_copy);
   gtk_widget_class_bind_template_callback (widget_class, regenerate_cb);
   gtk_widget_class_bind_template_callback (widget_class, continue_cb);
@@ -472,6 +609,7 @@ ox_message_view_init (OxMessageView *self)
 {
   self->show_statistics = TRUE;
   self->phase = OX_MESSAGE_COMPLETE;
+  self->tool_rows = g_ptr_array_new ();
   gtk_widget_init_template (GTK_WIDGET (self));
 }
 
@@ -498,6 +636,9 @@ ox_message_view_new (OxMessage *message)
 
   g_signal_connect_swapped (message, "notify::text", G_CALLBACK (text_changed_cb), self);
   g_signal_connect_swapped (message, "notify::thinking", G_CALLBACK (text_changed_cb), self);
+  g_signal_connect_swapped (message, "notify::thinking-seconds", G_CALLBACK (thinking_time_cb), self);
+  g_signal_connect_swapped (message, "notify::dropped-messages", G_CALLBACK (show_dropped), self);
+  g_signal_connect_swapped (message, "tool-changed", G_CALLBACK (tool_changed_cb), self);
   g_signal_connect_swapped (message, "notify::state", G_CALLBACK (state_changed_cb), self);
   g_signal_connect_swapped (message, "notify::load-progress", G_CALLBACK (progress_cb), self);
   g_signal_connect_swapped (message, "notify::prefill-done", G_CALLBACK (progress_cb), self);
@@ -505,6 +646,7 @@ ox_message_view_new (OxMessage *message)
   g_signal_connect_swapped (message, "notify::model-name", G_CALLBACK (set_name), self);
   g_signal_connect_swapped (message, "finished", G_CALLBACK (finished_cb), self);
   show_text (self);
+  show_dropped (self);
   state_changed_cb (self);
   set_name (self);
   return GTK_WIDGET (self);

@@ -8,6 +8,7 @@
 
 #include "ox-widget.h"
 
+#include <adwaita.h>
 #include <glib/gi18n.h>
 
 #define WIDTH 310
@@ -69,6 +70,8 @@ ox_model_entry_dup_status (OxModelEntry *entry)
   case OX_MODEL_ENTRY_DAMAGED:
     return reason != NULL ? g_strdup_printf (_ ("Damaged: %s"), reason) : g_strdup (_ ("Damaged"));
   case OX_MODEL_ENTRY_UNSUPPORTED:
+    if (ox_model_entry_is_drafter (entry))
+      return g_strdup (reason);
     return reason != NULL ? g_strdup_printf (_ ("Not supported: %s"), reason) : g_strdup (_ ("Not supported"));
   case OX_MODEL_ENTRY_TOO_LARGE:
     state = _ ("Too large");
@@ -92,6 +95,65 @@ ox_model_entry_dup_status (OxModelEntry *entry)
   return g_strdup_printf ("%s · %s · %s", loading != NULL ? loading : state, size, format);
 }
 
+/* What models can do, in the order in which it is shown. */
+static const struct {
+  OxCapabilities capability;
+  const char *icon_name;
+  const char *word;
+} capabilities[] = {
+  { OX_CAPABILITY_CHAT, "ox-chat-symbolic", N_ ("chats") },
+  { OX_CAPABILITY_SEE, "view-reveal-symbolic", N_ ("sees") },
+  { OX_CAPABILITY_HEAR, "ox-ear-symbolic", N_ ("hears") },
+  { OX_CAPABILITY_THINK, "ox-think-symbolic", N_ ("thinks") },
+  { OX_CAPABILITY_TOOLS, "ox-tool-symbolic", N_ ("uses tools") },
+};
+
+static gboolean
+can (OxModelEntry *entry, OxCapabilities capability)
+{
+  const OxModelPlan *plan = ox_model_entry_get_plan (entry);
+  return plan != NULL && (plan->capabilities & capability) != 0;
+}
+
+/**
+ * ox_model_entry_dup_capabilities:
+ * @entry: a model
+ *
+ * Returns: (transfer full): what it can do, in words: "chats, thinks, uses tools"
+ */
+char *
+ox_model_entry_dup_capabilities (OxModelEntry *entry)
+{
+  g_autoptr (GString) words = g_string_new (NULL);
+  for (guint i = 0; i < G_N_ELEMENTS (capabilities); i++)
+    if (can (entry, capabilities[i].capability))
+      g_string_append_printf (words, "%s%s", words->len > 0 ? ", " : "", _ (capabilities[i].word));
+  return g_string_free (g_steal_pointer (&words), FALSE);
+}
+
+/**
+ * ox_model_capabilities_new:
+ * @entry: a model
+ *
+ * Returns: (transfer floating): small icons of what it can do, and words for those who listen
+ */
+GtkWidget *
+ox_model_capabilities_new (OxModelEntry *entry)
+{
+  GtkWidget *box = g_object_new (GTK_TYPE_BOX, "spacing", 6, "accessible-role", GTK_ACCESSIBLE_ROLE_IMG, NULL);
+  g_autofree char *words = ox_model_entry_dup_capabilities (entry);
+
+  gtk_widget_set_valign (box, GTK_ALIGN_CENTER);
+  gtk_widget_add_css_class (box, "dimmed");
+  gtk_accessible_update_property (GTK_ACCESSIBLE (box), GTK_ACCESSIBLE_PROPERTY_LABEL, words, -1);
+  gtk_widget_set_tooltip_text (box, words[0] != '\0' ? words : NULL);
+  for (guint i = 0; i < G_N_ELEMENTS (capabilities); i++)
+    if (can (entry, capabilities[i].capability))
+      gtk_box_append (GTK_BOX (box), g_object_new (GTK_TYPE_IMAGE, "icon-name", capabilities[i].icon_name,
+                                                   "accessible-role", GTK_ACCESSIBLE_ROLE_NONE, NULL));
+  return box;
+}
+
 /* Rows */
 
 static void
@@ -113,11 +175,17 @@ row_update (GtkWidget *row)
   else
     gtk_widget_add_css_class (row, "dimmed");
 
-  const char *description = ox_model_entry_get_reason (entry);
+  /* Anew, for a plan may have changed. */
+  AdwBin *icons = g_object_get_data (G_OBJECT (row), "ox-icons");
+  adw_bin_set_child (icons, ox_model_capabilities_new (entry));
+
+  const char *reason = ox_model_entry_get_reason (entry);
+  g_autofree char *words = ox_model_entry_dup_capabilities (entry);
+  g_autofree char *description = words[0] != '\0' ? g_strdup_printf ("%s, %s", status, words) : g_strdup (status);
   g_autofree char *name = g_strdup_printf (chosen ? _ ("%s, chosen") : "%s", ox_model_entry_get_name (entry));
   gtk_accessible_update_property (GTK_ACCESSIBLE (row), GTK_ACCESSIBLE_PROPERTY_LABEL, name,
-                                  GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, status, -1);
-  gtk_widget_set_tooltip_text (row, description);
+                                  GTK_ACCESSIBLE_PROPERTY_DESCRIPTION, description, -1);
+  gtk_widget_set_tooltip_text (row, reason);
 }
 
 static GtkWidget *
@@ -140,6 +208,8 @@ create_row (gpointer item, gpointer user_data)
   gtk_box_append (GTK_BOX (labels), name);
   gtk_box_append (GTK_BOX (labels), status);
   gtk_box_append (GTK_BOX (box), labels);
+  GtkWidget *icons = adw_bin_new ();
+  gtk_box_append (GTK_BOX (box), icons);
   gtk_box_append (GTK_BOX (box), check);
   gtk_list_box_row_set_child (GTK_LIST_BOX_ROW (row), box);
 
@@ -147,6 +217,7 @@ create_row (gpointer item, gpointer user_data)
   g_object_set_data (G_OBJECT (row), "ox-chooser", user_data);
   g_object_set_data (G_OBJECT (row), "ox-name", name);
   g_object_set_data (G_OBJECT (row), "ox-status", status);
+  g_object_set_data (G_OBJECT (row), "ox-icons", icons);
   g_object_set_data (G_OBJECT (row), "ox-check", check);
   g_signal_connect_object (entry, "notify", G_CALLBACK (row_update), row, G_CONNECT_SWAPPED);
   row_update (row);

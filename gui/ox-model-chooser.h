@@ -23,5 +23,7 @@ void ox_model_chooser_popup (OxModelChooser *self);
 
 GListModel *ox_model_list_new (OxModelLibrary *library);
 char *ox_model_entry_dup_status (OxModelEntry *entry);
+GtkWidget *ox_model_capabilities_new (OxModelEntry *entry);
+char *ox_model_entry_dup_capabilities (OxModelEntry *entry);
 
 G_END_DECLS

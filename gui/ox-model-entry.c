@@ -7,6 +7,7 @@
 #include "ox-model-entry.h"
 
 #include "ox-engine.h"
+#include "ox-model-scan.h"
 #include "ox-thread-checks.h"
 
 #include <glib/gi18n.h>
@@ -16,7 +17,9 @@ struct _OxModelEntry {
   GObject parent_instance;
 
   char *path;
+  char *file_name;
   char *name;
+  gboolean drafter;
   OxModelPlan *plan;
   OxModelEntryState state;
   char *reason;
@@ -125,6 +128,7 @@ ox_model_entry_finalize (GObject *object)
   OxModelEntry *self = OX_MODEL_ENTRY (object);
 
   g_free (self->path);
+  g_free (self->file_name);
   g_free (self->name);
   g_free (self->reason);
   g_free (self->details);
@@ -159,17 +163,6 @@ ox_model_entry_init (OxModelEntry *self)
 {
 }
 
-static char *
-name_from_path (const char *path)
-{
-  char *name = g_filename_display_basename (path);
-  char *dot = strrchr (name, '.');
-
-  if (dot != NULL && dot != name && g_str_equal (dot, ".gguf"))
-    *dot = '\0';
-  return name;
-}
-
 /* The state of a usable model, and the reason that goes with it. */
 static void
 judge_fit (OxModelEntry *self)
@@ -194,26 +187,57 @@ notify_finding (OxModelEntry *self)
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_REASON]);
 }
 
+static void
+set_drafter_reason (OxModelEntry *self, const char *helped)
+{
+  g_free (self->reason);
+  if (helped != NULL)
+    /* Translators: name of a model. */
+    self->reason = g_strdup_printf (_ ("Makes %s answer sooner: it guesses ahead and is used automatically."), helped);
+  else
+    self->reason = g_strdup (
+      _ ("A helper that makes a larger model answer sooner and cannot chat itself. The model it was made for is not "
+         "here."));
+}
+
+void
+ox_model_entry_set_helped (OxModelEntry *self, const char *name)
+{
+  g_autofree char *before = g_strdup (self->reason);
+
+  OX_ASSERT_MAIN_THREAD ();
+  g_return_if_fail (self->drafter);
+  set_drafter_reason (self, name);
+  if (g_strcmp0 (before, self->reason) != 0)
+    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_REASON]);
+}
+
 void
 ox_model_entry_update (OxModelEntry *self, const OxModelPlan *plan, const GError *error)
 {
   OX_ASSERT_MAIN_THREAD ();
   g_clear_pointer (&self->plan, plan_copy_free);
   g_clear_pointer (&self->details, g_free);
+  self->drafter = FALSE;
   g_free (self->name);
   if (plan != NULL) {
     self->plan = plan_copy (plan);
-    self->name = plan->name != NULL ? g_strdup (plan->name) : name_from_path (self->path);
+    self->name = plan->name != NULL ? g_strdup (plan->name) : g_strdup (self->file_name);
     self->file_bytes = plan->file_bytes;
     judge_fit (self);
   } else {
-    self->name = name_from_path (self->path);
+    self->name = g_strdup (self->file_name);
     self->state =
       g_error_matches (error, OX_ERROR, OX_ERROR_UNSUPPORTED) ? OX_MODEL_ENTRY_UNSUPPORTED : OX_MODEL_ENTRY_DAMAGED;
     g_free (self->reason);
     self->reason = ox_engine_describe_error (error, self->name);
     self->details = g_strdup (error->message);
+    /* The engine has no code of its own for that; its words are for people. */
+    self->drafter = self->state == OX_MODEL_ENTRY_UNSUPPORTED &&
+                    (strstr (error->message, "drafter") != NULL || g_str_has_suffix (self->file_name, "-assistant"));
   }
+  if (self->drafter)
+    set_drafter_reason (self, NULL);
   g_object_freeze_notify (G_OBJECT (self));
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_NAME]);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_FORMAT]);
@@ -228,6 +252,7 @@ ox_model_entry_new (const char *path, const OxModelPlan *plan, const GError *err
   OxModelEntry *self = g_object_new (OX_TYPE_MODEL_ENTRY, NULL);
 
   self->path = g_strdup (path);
+  self->file_name = ox_model_scan_dup_name (path);
   ox_model_entry_update (self, plan, error);
   return self;
 }
@@ -301,6 +326,18 @@ const OxModelPlan *
 ox_model_entry_get_plan (OxModelEntry *self)
 {
   return self->plan;
+}
+
+gboolean
+ox_model_entry_is_drafter (OxModelEntry *self)
+{
+  return self->drafter;
+}
+
+const char *
+ox_model_entry_get_file_name (OxModelEntry *self)
+{
+  return self->file_name;
 }
 
 gboolean

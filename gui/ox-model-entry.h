@@ -53,6 +53,11 @@ const char *ox_model_entry_get_details (OxModelEntry *self);
 /* All that the engine told; NULL when DAMAGED or UNSUPPORTED. Valid until the next notify::state. */
 const OxModelPlan *ox_model_entry_get_plan (OxModelEntry *self);
 
+/* UNSUPPORTED by itself, but it helps another model: guesses its answers ahead. */
+gboolean ox_model_entry_is_drafter (OxModelEntry *self);
+/* The name by which files and folders tell models apart. */
+const char *ox_model_entry_get_file_name (OxModelEntry *self);
+
 gboolean ox_model_entry_get_loaded (OxModelEntry *self);
 gboolean ox_model_entry_get_loading (OxModelEntry *self);
 double ox_model_entry_get_load_progress (OxModelEntry *self);
@@ -63,6 +68,8 @@ gboolean ox_model_entry_get_selected (OxModelEntry *self);
 void ox_model_entry_set_load_state (OxModelEntry *self, gboolean loaded, gboolean loading, double progress);
 /* Judges anew whether it fits, with @available bytes of memory to be had for it. */
 void ox_model_entry_set_memory_available (OxModelEntry *self, guint64 available);
+/* Name of the model that a drafter helps, or NULL when that is not there. */
+void ox_model_entry_set_helped (OxModelEntry *self, const char *name);
 void ox_model_entry_set_selected (OxModelEntry *self, gboolean selected);
 
 G_END_DECLS

@@ -42,6 +42,7 @@ struct _Look {
   const OxEngineBackend *backend;
   GStrv roots;
   GHashTable *known; /* a copy of stamps */
+  OxModelOptions options;
   GCancellable *cancellable;
 
   OxModelLibrary *library; /* main thread only; NULL: nobody wants the results any more */
@@ -503,6 +504,33 @@ watch_folders (OxModelLibrary *self, GStrv folders)
   }
 }
 
+/* Which drafter helps which model: the one with its name and "-assistant". */
+static void
+match_drafters (OxModelLibrary *self)
+{
+  g_autoptr (GHashTable) drafters = g_hash_table_new_full (g_str_hash, g_str_equal, g_free, g_free);
+
+  for (guint i = 0; i < self->entries->len; i++) {
+    OxModelEntry *drafter = self->entries->pdata[i];
+    const char *helped = NULL;
+
+    if (!ox_model_entry_is_drafter (drafter))
+      continue;
+    for (guint m = 0; m < self->entries->len; m++) {
+      OxModelEntry *model = self->entries->pdata[m];
+      g_autofree char *name = g_strconcat (ox_model_entry_get_file_name (model), "-assistant", NULL);
+
+      if (!ox_model_entry_get_usable (model) || g_ascii_strcasecmp (name, ox_model_entry_get_file_name (drafter)) != 0)
+        continue;
+      helped = ox_model_entry_get_name (model);
+      g_hash_table_insert (drafters, g_strdup (ox_model_entry_get_path (model)),
+                           g_strdup (ox_model_entry_get_path (drafter)));
+    }
+    ox_model_entry_set_helped (drafter, helped);
+  }
+  ox_engine_set_drafters (self->engine, drafters);
+}
+
 static void
 end_look (OxModelLibrary *self)
 {
@@ -517,6 +545,7 @@ end_look (OxModelLibrary *self)
   look_unref (look);
   g_clear_pointer (&self->added, g_free);
   self->ready = TRUE;
+  match_drafters (self);
   select_default (self);
   ox_info ("models", "Looked for models: %u there", self->entries->len);
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SCANNING]);
@@ -578,8 +607,8 @@ static gpointer
 look_thread (gpointer user_data)
 {
   Look *look = user_data;
-  GStrv folders =
-    ox_model_scan (look->backend, (const char *const *) look->roots, look->known, found_cb, look, look->cancellable);
+  GStrv folders = ox_model_scan (look->backend, (const char *const *) look->roots, look->known, &look->options,
+                                 found_cb, look, look->cancellable);
 
   g_mutex_lock (&look->mutex);
   look->folders = folders;
@@ -609,6 +638,7 @@ ox_model_library_scan (OxModelLibrary *self)
   look = g_new0 (Look, 1);
   look->ref_count = 2;
   look->backend = ox_engine_get_backend (self->engine);
+  look->options = ox_engine_get_options (self->engine);
   look->library = self;
   look->roots = ox_model_scan_get_roots ((const char *const *) added);
   look->cancellable = g_cancellable_new ();
@@ -622,6 +652,14 @@ ox_model_library_scan (OxModelLibrary *self)
   self->look = look;
   g_thread_unref (g_thread_new ("ox-models", look_thread, look));
   g_object_notify_by_pspec (G_OBJECT (self), props[PROP_SCANNING]);
+}
+
+void
+ox_model_library_scan_anew (OxModelLibrary *self)
+{
+  OX_ASSERT_MAIN_THREAD ();
+  g_hash_table_remove_all (self->stamps);
+  ox_model_library_scan (self);
 }
 
 /* ---- The user's own paths ---- */

@@ -27,6 +27,8 @@ OxModelLibrary *ox_model_library_new (OxEngine *engine, GSettings *settings);
 
 /* Looks again, everywhere. Entries come as they are found. Also call it once at the start. */
 void ox_model_library_scan (OxModelLibrary *self);
+/* Looks at all models again, those too whose files are as they were: the engine's options have changed. */
+void ox_model_library_scan_anew (OxModelLibrary *self);
 gboolean ox_model_library_get_ready (OxModelLibrary *self);
 gboolean ox_model_library_get_scanning (OxModelLibrary *self);
 

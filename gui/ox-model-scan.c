@@ -22,6 +22,7 @@
 typedef struct {
   const OxEngineBackend *backend;
   GHashTable *known;
+  const OxModelOptions *options;
   OxModelFindingFunc found;
   gpointer user_data;
   GCancellable *cancellable;
@@ -55,6 +56,28 @@ ox_model_scan_get_roots (const char *const *added)
   if (added != NULL)
     g_strv_builder_addv (roots, (const char **) added);
   return g_strv_builder_end (roots);
+}
+
+char *
+ox_model_scan_dup_name (const char *path)
+{
+  g_autofree char *folder = g_path_get_dirname (path);
+  char *name;
+  char *dot;
+
+  if (g_str_has_suffix (folder, G_DIR_SEPARATOR_S "snapshots")) {
+    g_autofree char *repository = g_path_get_dirname (folder);
+    g_autofree char *base = g_filename_display_basename (repository);
+    const char *last = g_strrstr (base, "--");
+
+    if (g_str_has_prefix (base, "models--") && last[2] != '\0')
+      return g_strdup (last + 2);
+  }
+  name = g_filename_display_basename (path);
+  dot = strrchr (name, '.');
+  if (dot != NULL && dot != name && g_str_equal (dot, ".gguf"))
+    *dot = '\0';
+  return name;
 }
 
 static gboolean
@@ -98,7 +121,7 @@ report (Scan *scan, const char *path, GPtrArray *files)
   finding->path = g_strdup (path);
   finding->stamp = g_string_free (stamp, FALSE);
   if (g_strcmp0 (g_hash_table_lookup (scan->known, path), finding->stamp) != 0) {
-    finding->plan = scan->backend->plan (path, NULL, scan->cancellable, &finding->error);
+    finding->plan = scan->backend->plan (path, scan->options, scan->cancellable, &finding->error);
     ox_debug ("models", "%s: %s", path, finding->plan != NULL ? "usable" : finding->error->message);
   }
   scan->found (finding, scan->user_data);
@@ -183,12 +206,14 @@ GStrv
 ox_model_scan (const OxEngineBackend *backend,
                const char *const *roots,
                GHashTable *known,
+               const OxModelOptions *options,
                OxModelFindingFunc found,
                gpointer user_data,
                GCancellable *cancellable)
 {
   Scan scan = { .backend = backend,
                 .known = known,
+                .options = options,
                 .found = found,
                 .user_data = user_data,
                 .cancellable = cancellable,

@@ -27,10 +27,14 @@ typedef void (*OxModelFindingFunc) (OxModelFinding *finding, gpointer user_data)
 /* Where to look, from the environment and from @added (the user's paths). */
 GStrv ox_model_scan_get_roots (const char *const *added);
 
-/* Looks in @roots. @known: path → stamp. Returns the folders seen, at most some hundred, for watching. Any thread but the main one. */
+/* The name of a model's file or folder for people; a folder in a Hugging Face cache has that of its repository. Free with g_free(). */
+char *ox_model_scan_dup_name (const char *path);
+
+/* Looks in @roots. @known: path → stamp. @options: as for loading. Returns the folders seen, at most some hundred, for watching. Any thread but the main one. */
 GStrv ox_model_scan (const OxEngineBackend *backend,
                      const char *const *roots,
                      GHashTable *known,
+                     const OxModelOptions *options,
                      OxModelFindingFunc found,
                      gpointer user_data,
                      GCancellable *cancellable);

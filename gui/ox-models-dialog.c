@@ -80,6 +80,7 @@ row_update (GtkWidget *row)
 
   adw_preferences_row_set_title (ADW_PREFERENCES_ROW (row), name);
   adw_action_row_set_subtitle (ADW_ACTION_ROW (row), facts);
+  adw_bin_set_child (g_object_get_data (G_OBJECT (row), "ox-icons"), ox_model_capabilities_new (entry));
 
   if (loading) {
     g_autofree char *text =
@@ -93,7 +94,10 @@ row_update (GtkWidget *row)
       set_chip (chip, _ ("Damaged"), "error");
       break;
     case OX_MODEL_ENTRY_UNSUPPORTED:
-      set_chip (chip, _ ("Not supported"), "error");
+      if (ox_model_entry_is_drafter (entry))
+        set_chip (chip, _ ("Helper"), "accent");
+      else
+        set_chip (chip, _ ("Not supported"), "error");
       break;
     case OX_MODEL_ENTRY_TOO_LARGE:
       set_chip (chip, _ ("Too large"), "error");
@@ -152,12 +156,15 @@ create_row (gpointer item, gpointer user_data)
   gtk_widget_set_valign (remove, GTK_ALIGN_CENTER);
   gtk_widget_add_css_class (remove, "flat");
   gtk_widget_set_tooltip_text (remove, _ ("Remove from the List; the file stays"));
+  GtkWidget *icons = adw_bin_new ();
+  adw_action_row_add_suffix (ADW_ACTION_ROW (row), icons);
   adw_action_row_add_suffix (ADW_ACTION_ROW (row), chip);
   adw_action_row_add_suffix (ADW_ACTION_ROW (row), button);
   adw_action_row_add_suffix (ADW_ACTION_ROW (row), remove);
 
   g_object_set_data_full (G_OBJECT (row), "ox-entry", g_object_ref (item), g_object_unref);
   g_object_set_data (G_OBJECT (row), "ox-context", user_data);
+  g_object_set_data (G_OBJECT (row), "ox-icons", icons);
   g_object_set_data (G_OBJECT (row), "ox-chip", chip);
   g_object_set_data (G_OBJECT (row), "ox-button", button);
   g_object_set_data (G_OBJECT (row), "ox-remove", remove);
@@ -182,7 +189,8 @@ empty_new (void)
   GtkWidget *page = adw_status_page_new ();
   adw_status_page_set_icon_name (ADW_STATUS_PAGE (page), "ox-chip-symbolic");
   adw_status_page_set_title (ADW_STATUS_PAGE (page), _ ("No Models"));
-  adw_status_page_set_description (ADW_STATUS_PAGE (page), _ ("Import a GGUF file of a Llama-style model or Gemma 3."));
+  adw_status_page_set_description (ADW_STATUS_PAGE (page),
+                                   _ ("Import a GGUF file of a Llama-style model, Gemma or Qwen."));
   GtkWidget *button = gtk_button_new_with_mnemonic (_ ("_Import a Model…"));
   gtk_widget_set_halign (button, GTK_ALIGN_CENTER);
   gtk_widget_add_css_class (button, "pill");

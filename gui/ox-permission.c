@@ -88,6 +88,17 @@ ox_permission_answer (OxPermission *self, gboolean allow)
   g_mutex_unlock (&self->mutex);
 }
 
+gboolean
+ox_permission_is_allowed (OxPermission *self)
+{
+  gboolean allowed;
+
+  g_mutex_lock (&self->mutex);
+  allowed = self->allowed;
+  g_mutex_unlock (&self->mutex);
+  return allowed;
+}
+
 static void
 cancelled_cb (GCancellable *cancellable, gpointer user_data)
 {

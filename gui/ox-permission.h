@@ -20,6 +20,8 @@ const char *ox_permission_get_arguments (OxPermission *self);
 
 /* Main thread. The first answer counts. */
 void ox_permission_answer (OxPermission *self, gboolean allow);
+/* Answered, and with yes. Any thread. */
+gboolean ox_permission_is_allowed (OxPermission *self);
 /* Engine thread: until there is an answer; FALSE when cancelled. */
 gboolean ox_permission_wait (OxPermission *self, GCancellable *cancellable);
 

@@ -15,19 +15,104 @@ struct _OxPreferences {
   AdwPreferencesDialog parent_instance;
 
   AdwSwitchRow *enter_row;
+  AdwSwitchRow *tools_row;
   AdwSwitchRow *statistics_row;
   AdwSpinRow *zoom_row;
   AdwActionRow *cpu_row;
   AdwActionRow *memory_row;
+  AdwComboRow *weights_row;
+  AdwSwitchRow *guess_row;
+  GtkLabel *cache_label;
+  GtkButton *cache_button;
   AdwSpinRow *threads_row;
   GtkAdjustment *threads_adjustment;
   AdwPreferencesGroup *folders_group;
 
   GSettings *settings;
+  OxEngine *engine;
+  guint64 cache_bytes;
   GPtrArray *folder_rows; /* of GtkWidget, borrowed */
 };
 
 G_DEFINE_FINAL_TYPE (OxPreferences, ox_preferences, ADW_TYPE_PREFERENCES_DIALOG)
+
+/* How weights may be held, in the order of the list. */
+static const struct {
+  const char *value;
+  const char *title;
+  const char *subtitle;
+} weights[] = {
+  { "automatic", N_ ("Automatic"), N_ ("High when it fits in memory, else balanced") },
+  { "balanced", N_ ("Balanced"), N_ ("Least memory and quickest: 4 bits a weight (Q4)") },
+  { "high", N_ ("High"), N_ ("Nearly as good as the original: 8 bits a weight (Q8)") },
+  { "original", N_ ("Original"), N_ ("As the file has them (BF16, F16): most memory, slowest") },
+};
+
+static void
+weights_selected_cb (OxPreferences *self)
+{
+  guint selected = adw_combo_row_get_selected (self->weights_row);
+  if (selected < G_N_ELEMENTS (weights))
+    adw_action_row_set_subtitle (ADW_ACTION_ROW (self->weights_row), _ (weights[selected].subtitle));
+}
+
+static gboolean
+weights_to_selected (GValue *value, GVariant *variant, gpointer user_data)
+{
+  for (guint i = 0; i < G_N_ELEMENTS (weights); i++)
+    if (g_str_equal (weights[i].value, g_variant_get_string (variant, NULL)))
+      g_value_set_uint (value, i);
+  return TRUE;
+}
+
+static GVariant *
+selected_to_weights (const GValue *value, const GVariantType *type, gpointer user_data)
+{
+  return g_variant_new_string (weights[MIN (g_value_get_uint (value), G_N_ELEMENTS (weights) - 1)].value);
+}
+
+/* Prepared models */
+
+static void
+cache_bytes_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (OxPreferences) self = user_data;
+  /* The dialog may have been closed in the meantime. */
+  if (self->engine == NULL)
+    return;
+  self->cache_bytes = ox_engine_get_cache_bytes_finish (self->engine, result);
+  g_autofree char *size = g_format_size (self->cache_bytes);
+  gtk_label_set_label (self->cache_label, self->cache_bytes > 0 ? size : _ ("None"));
+  gtk_widget_set_sensitive (GTK_WIDGET (self->cache_button), self->cache_bytes > 0);
+}
+
+static void
+cleared_cb (GObject *source, GAsyncResult *result, gpointer user_data)
+{
+  g_autoptr (OxPreferences) self = user_data;
+  g_autoptr (GError) error = NULL;
+  g_autofree char *text = NULL;
+  if (self->engine == NULL)
+    return;
+  if (ox_engine_clear_cache_finish (self->engine, result, &error)) {
+    g_autofree char *size = g_format_size (self->cache_bytes);
+    /* Translators: an amount of disk space. */
+    text = g_strdup_printf (_ ("%s freed"), size);
+  } else {
+    text = g_strdup_printf (_ ("Not cleared: %s"), error->message);
+  }
+  AdwToast *toast = adw_toast_new (text);
+  adw_toast_set_use_markup (toast, FALSE);
+  adw_preferences_dialog_add_toast (ADW_PREFERENCES_DIALOG (self), toast);
+  ox_engine_get_cache_bytes (self->engine, cache_bytes_cb, g_object_ref (self));
+}
+
+static void
+clear_cache_cb (OxPreferences *self)
+{
+  gtk_widget_set_sensitive (GTK_WIDGET (self->cache_button), FALSE);
+  ox_engine_clear_cache (self->engine, cleared_cb, g_object_ref (self));
+}
 
 static gboolean
 zoom_to_percent (GValue *value, GVariant *variant, gpointer user_data)
@@ -115,6 +200,7 @@ ox_preferences_dispose (GObject *object)
 {
   OxPreferences *self = OX_PREFERENCES (object);
   g_clear_object (&self->settings);
+  g_clear_object (&self->engine);
   gtk_widget_dispose_template (GTK_WIDGET (object), OX_TYPE_PREFERENCES);
   G_OBJECT_CLASS (ox_preferences_parent_class)->dispose (object);
 }
@@ -137,14 +223,21 @@ ox_preferences_class_init (OxPreferencesClass *klass)
 
   gtk_widget_class_set_template_from_resource (widget_class, "/org/oxinfer/App/ui/ox-preferences.ui");
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, enter_row);
+  gtk_widget_class_bind_template_child (widget_class, OxPreferences, tools_row);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, statistics_row);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, zoom_row);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, cpu_row);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, memory_row);
+  gtk_widget_class_bind_template_child (widget_class, OxPreferences, weights_row);
+  gtk_widget_class_bind_template_child (widget_class, OxPreferences, guess_row);
+  gtk_widget_class_bind_template_child (widget_class, OxPreferences, cache_label);
+  gtk_widget_class_bind_template_child (widget_class, OxPreferences, cache_button);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, threads_row);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, threads_adjustment);
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, folders_group);
   gtk_widget_class_bind_template_callback (widget_class, add_folder_cb);
+  gtk_widget_class_bind_template_callback (widget_class, weights_selected_cb);
+  gtk_widget_class_bind_template_callback (widget_class, clear_cache_cb);
 }
 
 static void
@@ -157,16 +250,29 @@ ox_preferences_init (OxPreferences *self)
 /**
  * ox_preferences_new:
  * @settings: the app's settings
+ * @engine: whose prepared models are shown
  *
  * Returns: (transfer floating): a dialog that changes @settings at once
  */
 AdwDialog *
-ox_preferences_new (GSettings *settings)
+ox_preferences_new (GSettings *settings, OxEngine *engine)
 {
   OxPreferences *self = g_object_new (OX_TYPE_PREFERENCES, NULL);
 
+  g_autoptr (GtkStringList) titles = gtk_string_list_new (NULL);
+
   self->settings = g_object_ref (settings);
+  self->engine = g_object_ref (engine);
+  for (guint i = 0; i < G_N_ELEMENTS (weights); i++)
+    gtk_string_list_append (titles, _ (weights[i].title));
+  adw_combo_row_set_model (self->weights_row, G_LIST_MODEL (titles));
   show_platform (self);
+  ox_engine_get_cache_bytes (engine, cache_bytes_cb, g_object_ref (self));
+  g_settings_bind (settings, "tools", self->tools_row, "active", G_SETTINGS_BIND_DEFAULT);
+  g_settings_bind (settings, "guess-ahead", self->guess_row, "active", G_SETTINGS_BIND_DEFAULT);
+  g_settings_bind_with_mapping (settings, "weights", self->weights_row, "selected", G_SETTINGS_BIND_DEFAULT,
+                                weights_to_selected, selected_to_weights, NULL, NULL);
+  weights_selected_cb (self);
   g_settings_bind (settings, "enter-sends", self->enter_row, "active", G_SETTINGS_BIND_DEFAULT);
   g_settings_bind (settings, "show-statistics", self->statistics_row, "active", G_SETTINGS_BIND_DEFAULT);
   g_settings_bind (settings, "threads", self->threads_row, "value", G_SETTINGS_BIND_DEFAULT);

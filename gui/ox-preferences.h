@@ -4,6 +4,8 @@
  */
 #pragma once
 
+#include "ox-engine.h"
+
 #include <adwaita.h>
 
 G_BEGIN_DECLS
@@ -11,6 +13,6 @@ G_BEGIN_DECLS
 #define OX_TYPE_PREFERENCES (ox_preferences_get_type ())
 G_DECLARE_FINAL_TYPE (OxPreferences, ox_preferences, OX, PREFERENCES, AdwPreferencesDialog)
 
-AdwDialog *ox_preferences_new (GSettings *settings);
+AdwDialog *ox_preferences_new (GSettings *settings, OxEngine *engine);
 
 G_END_DECLS

@@ -6,6 +6,8 @@
 
 #include "ox-scene.h"
 
+#include "ox-disclosure.h"
+#include "ox-permission-dialog.h"
 #include "ox-scene-engine.h"
 #include "ox-scene-texts.h"
 
@@ -40,7 +42,15 @@ static const Scene scenes[] = {
   { "narrow-home", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
   { "models", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
   { "preferences", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
+  { "preferences-performance", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
   { "shortcuts", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
+  { "thinking", OX_SCENE_THINKING, NULL, TRUE, FALSE },
+  { "tools", OX_SCENE_TOOLS, NULL, TRUE, FALSE },
+  { "tools-open", OX_SCENE_TOOLS, NULL, TRUE, FALSE },
+  { "full", OX_SCENE_FULL, "River gauge spike", FALSE, FALSE },
+  { "dropped", OX_SCENE_FULL, "Sourdough timing for 24 °C", TRUE, FALSE },
+  { "usage", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
+  { "permission", OX_SCENE_ANSWER, "River gauge spike", FALSE, FALSE },
 };
 
 typedef struct {
@@ -48,6 +58,7 @@ typedef struct {
   OxApplication *application;
   OxWindow *window;
   gboolean staged;
+  gboolean staged_again;
   gboolean loading;
   guint checks;
 } Play;
@@ -91,11 +102,9 @@ ox_scene_prepare_data (void)
   if (scene->no_model)
     return;
 
-  const char *const names[] = { "Gemma 3 1B.gguf", "Gemma 3 4B.gguf",
-                                g_str_equal (scene->name, "models") || g_str_equal (scene->name, "chooser")
-                                  ? "Gemma 3 27B.gguf"
-                                  : NULL,
-                                "Falcon (damaged).gguf" };
+  gboolean many = g_str_equal (scene->name, "models") || g_str_equal (scene->name, "chooser");
+  const char *const names[] = { "Gemma 3 1B.gguf", "Gemma 4 E4B.gguf", many ? "Gemma 4 E4B-assistant.gguf" : NULL,
+                                many ? "Gemma 3 27B.gguf" : NULL, "Falcon (damaged).gguf" };
   for (guint i = 0; i < G_N_ELEMENTS (names); i++) {
     if (names[i] == NULL)
       continue;
@@ -170,13 +179,23 @@ ox_scene_fill_store (OxStore *store)
       message->text = g_strdup (chats[i].messages[m]);
       message->created = time;
       if (answer) {
-        message->model_name = g_strdup ("Gemma 3 4B");
+        message->model_name = g_strdup ("Gemma 4 E4B");
         message->statistics = (OxStatistics) { .prompt_tokens = 570,
                                                .answer_tokens = 412,
                                                .context_length = 8192,
                                                .prefill_seconds = 2.3,
                                                .decode_seconds = 22.15,
                                                .first_token_seconds = 2.4 };
+        if (i == 0) {
+          OxToolEntry entry = { .id = (char *) "call_1",
+                                .name = (char *) "calculate",
+                                .arguments = (char *) "{\"expression\": \"1.09 - (0.47 + 0.46) / 2\"}",
+                                .result = (char *) "{\"result\": \"0.625\"}" };
+          message->thinking = g_strdup (ox_scene_thinking);
+          message->thinking_seconds = 12;
+          message->tools = ox_tool_entries_new ();
+          g_ptr_array_add (message->tools, ox_tool_entry_copy (&entry));
+        }
         if (g_str_equal (chats[i].title, "Übersetzung Mietvertrag")) {
           message->state = OX_MESSAGE_STOPPED;
           message->statistics.answer_tokens = 31;
@@ -197,7 +216,13 @@ stage (Play *play)
   GtkWidget *window = GTK_WIDGET (play->window);
   OxChatView *chat = ox_window_get_chat_view (play->window);
 
-  if (g_str_equal (scene->name, "streaming"))
+  OxConversation *shown = ox_chat_view_get_conversation (chat);
+  if (g_str_equal (scene->name, "dropped"))
+    ox_conversation_set_flag (shown, "drop-oldest", TRUE);
+  if (scene->script == OX_SCENE_WRITING || scene->script == OX_SCENE_THINKING || scene->script == OX_SCENE_TOOLS)
+    ox_conversation_set_flag (shown, "thinking", TRUE);
+
+  if (g_str_equal (scene->name, "streaming") || scene->script == OX_SCENE_THINKING || scene->script == OX_SCENE_TOOLS)
     ox_chat_view_send (chat, ox_scene_streaming_question);
   else if (scene->send)
     ox_chat_view_send (chat, ox_scene_long_question);
@@ -214,6 +239,16 @@ stage (Play *play)
     gtk_widget_activate_action (window, "win.choose-model", NULL);
   if (g_str_equal (scene->name, "models"))
     gtk_widget_activate_action (window, "win.models", NULL);
+  if (g_str_equal (scene->name, "full"))
+    ox_composer_set_text (ox_chat_view_get_composer (chat), "And what about gauge 5?");
+  if (g_str_equal (scene->name, "permission")) {
+    g_autoptr (OxPermission) permission =
+      ox_permission_new ("send_mail", "{\"to\": \"board@example.org\", \"subject\": \"Gauge 4\", \"text\": "
+                                      "\"The reading of 21 November is wrong.\"}");
+    adw_dialog_present (ox_permission_dialog_new (permission), window);
+  }
+  if (g_str_equal (scene->name, "preferences-performance"))
+    g_action_group_activate_action (G_ACTION_GROUP (play->application), "preferences", NULL);
   if (g_str_equal (scene->name, "preferences") || g_str_equal (scene->name, "shortcuts"))
     g_action_group_activate_action (G_ACTION_GROUP (play->application), scene->name, NULL);
 }
@@ -249,6 +284,49 @@ open_conversation (Play *play)
   }
 }
 
+static GtkWidget *
+find_widget (GtkWidget *widget, GType type)
+{
+  if (G_TYPE_CHECK_INSTANCE_TYPE (widget, type))
+    return widget;
+  for (GtkWidget *child = gtk_widget_get_first_child (widget); child != NULL;
+       child = gtk_widget_get_next_sibling (child)) {
+    GtkWidget *found = find_widget (child, type);
+    if (found != NULL)
+      return found;
+  }
+  return NULL;
+}
+
+static void
+open_rows (GtkWidget *widget)
+{
+  if (OX_IS_DISCLOSURE (widget))
+    ox_disclosure_set_open (OX_DISCLOSURE (widget), TRUE);
+  else
+    for (GtkWidget *child = gtk_widget_get_first_child (widget); child != NULL;
+         child = gtk_widget_get_next_sibling (child))
+      open_rows (child);
+}
+
+/* What can be done only once the first stage has come to rest. */
+static void
+stage_again (Play *play)
+{
+  const char *name = play->scene->name;
+  GtkWidget *chat = GTK_WIDGET (ox_window_get_chat_view (play->window));
+
+  if (g_str_equal (name, "tools-open"))
+    open_rows (chat);
+  if (g_str_equal (name, "usage"))
+    gtk_menu_button_popup (GTK_MENU_BUTTON (find_widget (
+      GTK_WIDGET (ox_chat_view_get_composer (ox_window_get_chat_view (play->window))), GTK_TYPE_MENU_BUTTON)));
+  if (g_str_equal (name, "preferences-performance"))
+    adw_preferences_dialog_set_visible_page_name (
+      ADW_PREFERENCES_DIALOG (adw_application_window_get_visible_dialog (ADW_APPLICATION_WINDOW (play->window))),
+      "performance");
+}
+
 static gboolean
 check_cb (gpointer user_data)
 {
@@ -276,6 +354,13 @@ check_cb (gpointer user_data)
   }
   if (play->checks < (play->scene->send ? PROGRESS_CHECKS : QUIET_CHECKS) || !ox_chat_view_is_settled (chat))
     return G_SOURCE_CONTINUE;
+
+  if (!play->staged_again) {
+    play->staged_again = TRUE;
+    play->checks = 0;
+    stage_again (play);
+    return G_SOURCE_CONTINUE;
+  }
 
   const char *ready = g_getenv ("OXINFER_SCENE_READY");
   if (ready != NULL)

@@ -19,6 +19,7 @@ static const Shortcut start_column[] = {
   { N_ ("Send"), "Return" },
   { N_ ("New line"), "<Shift>Return" },
   { N_ ("Stop"), "Escape" },
+  { N_ ("Think before answering"), "<Control>t" },
   { N_ ("Regenerate"), "<Control>r" },
   { N_ ("Copy last answer"), "<Control><Shift>c" },
   { N_ ("Write a message"), "<Control>l" },

@@ -7,6 +7,7 @@
 #include "ox-window.h"
 
 #include "ox-models-dialog.h"
+#include "ox-permission-dialog.h"
 #include "ox-welcome-page.h"
 
 #include <glib/gi18n.h>
@@ -342,6 +343,12 @@ toast_action (GtkWidget *widget, const char *name, GVariant *parameter)
 }
 
 static void
+think_action (GtkWidget *widget, const char *name, GVariant *parameter)
+{
+  ox_composer_toggle_think (ox_chat_view_get_composer (OX_WINDOW (widget)->chat_view));
+}
+
+static void
 neighbour_action (GtkWidget *widget, const char *name, GVariant *parameter)
 {
   OxWindow *self = OX_WINDOW (widget);
@@ -418,6 +425,14 @@ store_notice_cb (OxWindow *self, const char *sentence)
   ox_chat_view_add_toast (self->chat_view, toast);
 }
 
+/* Wherever the answer is being written: the window is what there is to ask in. */
+static gboolean
+permission_cb (OxWindow *self, OxPermission *permission)
+{
+  adw_dialog_present (ox_permission_dialog_new (permission), GTK_WIDGET (self));
+  return TRUE;
+}
+
 static void
 remember_size (OxWindow *self)
 {
@@ -469,6 +484,7 @@ ox_window_class_init (OxWindowClass *klass)
     { "win.regenerate", NULL, regenerate_action },
     { "win.copy-answer", NULL, copy_answer_action },
     { "win.toast", "s", toast_action },
+    { "win.think", NULL, think_action },
     { "win.previous-chat", NULL, neighbour_action },
     { "win.next-chat", NULL, neighbour_action },
     { "win.previous-message", NULL, message_action },
@@ -550,6 +566,8 @@ ox_window_new (OxApplication *application)
   g_signal_connect_object (conversations, "items-changed", G_CALLBACK (remember_conversation), self,
                            G_CONNECT_SWAPPED | G_CONNECT_AFTER);
   g_signal_connect_object (conversations, "items-changed", G_CALLBACK (update_page), self, G_CONNECT_SWAPPED);
+  g_signal_connect_object (ox_application_get_engine (application), "permission", G_CALLBACK (permission_cb), self,
+                           G_CONNECT_SWAPPED);
   g_signal_connect_object (store, "notice", G_CALLBACK (store_notice_cb), self, G_CONNECT_SWAPPED);
   g_signal_connect_object (store, "write-failed", G_CALLBACK (store_notice_cb), self, G_CONNECT_SWAPPED);
   restore_conversation (self);

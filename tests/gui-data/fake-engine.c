@@ -201,6 +201,7 @@ plan (const char *path, const OxModelOptions *options, GCancellable *cancellable
 
   g_mutex_lock (&mutex);
   n_plans++;
+  last_options = options != NULL ? *options : (OxModelOptions) { 0 };
   g_mutex_unlock (&mutex);
   if (!g_file_get_contents (file, &content, NULL, NULL)) {
     g_set_error (error, OX_ERROR, OX_ERROR_NOT_FOUND, "%s: no such file", path);
@@ -255,6 +256,10 @@ load (const char *path,
   g_free (last_drafter);
   last_drafter = g_strdup (options->drafter != NULL ? options->drafter : "");
   g_mutex_unlock (&mutex);
+  if (script.bad_drafter && options->drafter != NULL) {
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s is no drafter that %s can use", options->drafter, path);
+    return NULL;
+  }
   if (progress != NULL)
     progress (0.25, user_data);
   if (!enter (STAGE_LOAD, cancellable, error))

@@ -70,6 +70,7 @@ typedef enum {
  * @malformed: a call that cannot be read comes first
  * @dropped: messages left out
  * @capabilities: of models beyond chat
+ * @bad_drafter: models do not load with one
  * @measured: tokens of any chat, of which a session told to drop leaves out those over the context
  */
 typedef struct {
@@ -87,6 +88,7 @@ typedef struct {
   guint dropped;
   OxCapabilities capabilities;
   guint measured;
+  gboolean bad_drafter;
 } FakeScript;
 
 /* Puts everything back and sets the script. */

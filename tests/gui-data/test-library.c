@@ -330,6 +330,86 @@ test_loaded (Fixture *fixture, gconstpointer unused)
   run_until (ox_model_entry_get_state (find (fixture, "b.gguf")) == OX_MODEL_ENTRY_TOO_LARGE);
 }
 
+/* Drafters are told from what is broken, and go along with the model that they were made for. */
+static void
+test_drafters (Fixture *fixture, gconstpointer unused)
+{
+  OxModelEntry *drafter;
+  g_autofree char *used = NULL;
+  g_autofree char *none = NULL;
+
+  make_file (fixture, "gemma/config.json", "ok 50");
+  make_file (fixture, "gemma/model.safetensors", "w");
+  make_file (fixture, "gemma-assistant/config.json", "drafter");
+  make_file (fixture, "gemma-assistant/model.safetensors", "w");
+  make_file (fixture, "other-assistant.gguf", "drafter");
+  make_file (fixture, "hub/models--x--tiny-it/snapshots/abc/config.json", "ok 40");
+  make_file (fixture, "hub/models--x--tiny-it/snapshots/abc/model.safetensors", "w");
+  make_file (fixture, "hub/models--x--tiny-it-assistant/snapshots/def/config.json", "drafter");
+  make_file (fixture, "hub/models--x--tiny-it-assistant/snapshots/def/model.safetensors", "w");
+  scan (fixture);
+  g_assert_cmpuint (length (fixture), ==, 5);
+  drafter = find (fixture, "gemma-assistant");
+  g_assert_true (ox_model_entry_is_drafter (drafter));
+  g_assert_false (ox_model_entry_get_usable (drafter));
+  g_assert_nonnull (strstr (ox_model_entry_get_reason (drafter), "Makes gemma answer sooner"));
+  drafter = find (fixture, "other-assistant.gguf");
+  g_assert_nonnull (strstr (ox_model_entry_get_reason (drafter), "cannot chat"));
+  drafter = find (fixture, "hub/models--x--tiny-it-assistant/snapshots/def");
+  g_assert_cmpstr (ox_model_entry_get_name (drafter), ==, "tiny-it-assistant");
+  g_assert_nonnull (strstr (ox_model_entry_get_reason (drafter), "answer sooner"));
+  g_assert_cmpstr (selected_name (fixture), ==, "gemma");
+
+  g_object_unref (ox_engine_load (fixture->engine, ox_model_entry_get_path (find (fixture, "gemma"))));
+  run_until (ox_engine_get_state (fixture->engine) == OX_ENGINE_READY);
+  used = fake_engine_dup_drafter ();
+  g_assert_cmpstr (used, ==, ox_model_entry_get_path (find (fixture, "gemma-assistant")));
+
+  /* Not when nothing is to be guessed. */
+  g_object_unref (ox_engine_unload (fixture->engine));
+  ox_engine_set_speculation (fixture->engine, OX_SPECULATION_OFF);
+  g_object_unref (ox_engine_load (fixture->engine, ox_model_entry_get_path (find (fixture, "gemma"))));
+  run_until (fake_engine_count_loads () == 2);
+  none = fake_engine_dup_drafter ();
+  g_assert_cmpstr (none, ==, "");
+}
+
+/* A drafter that cannot be used is no reason to go without the model. */
+static void
+test_bad_drafter (Fixture *fixture, gconstpointer unused)
+{
+  OxModelEntry *entry;
+
+  make_file (fixture, "gemma.gguf", "ok 50");
+  make_file (fixture, "gemma-assistant.gguf", "drafter");
+  scan (fixture);
+  entry = find (fixture, "gemma.gguf");
+  fake_engine_set_script (&(FakeScript) { .bad_drafter = TRUE });
+  g_object_unref (ox_engine_load (fixture->engine, ox_model_entry_get_path (entry)));
+  run_until (ox_model_entry_get_loaded (entry));
+  g_assert_cmpuint (fake_engine_count_loads (), ==, 2);
+}
+
+/* How weights are held says what fits: all are looked at again. */
+static void
+test_options (Fixture *fixture, gconstpointer unused)
+{
+  OxModelOptions options = { .weights = OX_MODEL_WEIGHTS_Q4, .threads = 3 };
+
+  make_file (fixture, "a.gguf", "ok 50");
+  make_file (fixture, "b.gguf", "ok 60");
+  scan (fixture);
+  g_assert_cmpuint (fake_engine_count_plans (), ==, 2);
+  scan (fixture);
+  g_assert_cmpuint (fake_engine_count_plans (), ==, 2);
+  ox_engine_set_options (fixture->engine, &options);
+  ox_model_library_scan_anew (fixture->library);
+  run_until (!ox_model_library_get_scanning (fixture->library));
+  g_assert_cmpuint (fake_engine_count_plans (), ==, 4);
+  g_assert_cmpint (fake_engine_get_options ().weights, ==, OX_MODEL_WEIGHTS_Q4);
+  g_assert_cmpuint (fake_engine_get_options ().threads, ==, 3);
+}
+
 int
 main (int argc, char *argv[])
 {
@@ -344,5 +424,8 @@ main (int argc, char *argv[])
   ADD ("add", test_add);
   ADD ("odd-names", test_odd_names);
   ADD ("loaded", test_loaded);
+  ADD ("drafters", test_drafters);
+  ADD ("bad-drafter", test_bad_drafter);
+  ADD ("options", test_options);
   return g_test_run ();
 }

@@ -6,8 +6,11 @@
 
 #include "ox-code-block.h"
 #include "ox-composer.h"
+#include "ox-disclosure.h"
 #include "ox-markdown-view.h"
+#include "ox-message-view.h"
 #include "ox-scroll-follow.h"
+#include "ox-tool-row.h"
 
 #include <string.h>
 
@@ -152,15 +155,227 @@ static void
 test_composer_usage (ComposerTest *test, gconstpointer data)
 {
   GtkWidget *ring = gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_MENU_BUTTON, NULL, NULL);
-  ox_composer_set_usage (test->composer, 0, 0);
+  OxContextUse use = { .prompt_tokens = 983, .context_length = 8192 };
+
+  ox_composer_set_usage (test->composer, NULL, FALSE);
   g_assert_false (gtk_widget_get_visible (ring));
-  ox_composer_set_usage (test->composer, 983, 8192);
+  ox_composer_set_usage (test->composer, &use, FALSE);
   g_assert_true (gtk_widget_get_visible (ring));
   gtk_test_accessible_assert_property (GTK_ACCESSIBLE (ring), GTK_ACCESSIBLE_PROPERTY_LABEL,
                                        "12 percent of the conversation length used");
   g_assert_false (gtk_widget_has_css_class (ring, "warning"));
-  ox_composer_set_usage (test->composer, 9000, 8192);
+  use.prompt_tokens = 6600;
+  ox_composer_set_usage (test->composer, &use, FALSE);
   g_assert_true (gtk_widget_has_css_class (ring, "warning"));
+}
+
+static void
+get_drop_cb (int *value, gboolean drop)
+{
+  *value = drop;
+}
+
+/* Full: what to do is offered, and goes away with it. */
+static void
+test_composer_full (ComposerTest *test, gconstpointer data)
+{
+  GtkWidget *shorten = gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_BUTTON, "label", "Shorten _Oldest");
+  GtkWidget *revealer = gtk_widget_get_ancestor (shorten, GTK_TYPE_REVEALER);
+  OxContextUse use = { .prompt_tokens = 8191, .context_length = 8192 };
+  int drop = -1;
+
+  g_signal_connect_swapped (test->composer, "drop-oldest-toggled", G_CALLBACK (get_drop_cb), &drop);
+  ox_composer_set_usage (test->composer, &use, FALSE);
+  g_assert_false (gtk_revealer_get_reveal_child (GTK_REVEALER (revealer)));
+  use.prompt_tokens = 9000;
+  ox_composer_set_usage (test->composer, &use, FALSE);
+  g_assert_true (gtk_revealer_get_reveal_child (GTK_REVEALER (revealer)));
+  g_assert_nonnull (
+    gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_LABEL, "label", "This chat is full: 9000 of 8192 tokens"));
+  g_assert_cmpint (drop, ==, -1);
+  g_signal_emit_by_name (shorten, "clicked");
+  g_assert_cmpint (drop, ==, TRUE);
+
+  use.dropped_messages = 3;
+  use.dropped_tokens = 4000;
+  ox_composer_set_usage (test->composer, &use, TRUE);
+  g_assert_false (gtk_revealer_get_reveal_child (GTK_REVEALER (revealer)));
+  GtkWidget *ring = gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_MENU_BUTTON, NULL, NULL);
+  gtk_test_accessible_assert_property (GTK_ACCESSIBLE (ring), GTK_ACCESSIBLE_PROPERTY_LABEL,
+                                       "61 percent of the conversation length used");
+  GtkWidget *check = gui_test_find (GTK_WIDGET (gtk_menu_button_get_popover (GTK_MENU_BUTTON (ring))),
+                                    GTK_TYPE_CHECK_BUTTON, NULL, NULL);
+  g_assert_true (gtk_check_button_get_active (GTK_CHECK_BUTTON (check)));
+  gtk_check_button_set_active (GTK_CHECK_BUTTON (check), FALSE);
+  g_assert_cmpint (drop, ==, FALSE);
+}
+
+static void
+test_composer_think (ComposerTest *test, gconstpointer data)
+{
+  GtkWidget *button = gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_TOGGLE_BUTTON, "tooltip-text",
+                                     "Have the model think before it answers");
+  GtkWidget *label = gui_test_find (button, GTK_TYPE_LABEL, "label", "Think");
+  int think = -1;
+
+  g_signal_connect_swapped (test->composer, "think-toggled", G_CALLBACK (get_drop_cb), &think);
+  g_assert_false (gtk_widget_get_visible (button));
+  ox_composer_toggle_think (test->composer);
+  g_assert_cmpint (think, ==, -1);
+  ox_composer_set_think (test->composer, TRUE, FALSE);
+  g_assert_true (gtk_widget_get_visible (button));
+  gtk_test_accessible_assert_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, "Think");
+  gtk_test_accessible_assert_state (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_STATE_PRESSED,
+                                    GTK_ACCESSIBLE_TRISTATE_FALSE);
+  g_assert_cmpint (think, ==, -1);
+  ox_composer_toggle_think (test->composer);
+  g_assert_cmpint (think, ==, TRUE);
+  gtk_test_accessible_assert_state (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_STATE_PRESSED,
+                                    GTK_ACCESSIBLE_TRISTATE_TRUE);
+  g_assert_true (gtk_widget_get_visible (label));
+  ox_composer_set_narrow (test->composer, TRUE);
+  g_assert_false (gtk_widget_get_visible (label));
+}
+
+/* Messages */
+
+static OxToolEntry
+tool (const char *name, const char *arguments, const char *result, gboolean failed)
+{
+  return (OxToolEntry) { .id = (char *) "call_1",
+                         .name = (char *) name,
+                         .arguments = (char *) arguments,
+                         .result = (char *) result,
+                         .failed = failed };
+}
+
+static void
+test_tool_rows (void)
+{
+  static const struct {
+    const char *name;
+    const char *arguments;
+    const char *result;
+    gboolean failed;
+    const char *running;
+    const char *title;
+    const char *shown;
+  } cases[] = {
+    { "calculate", "{\"expression\":\"37*12\"}", "{\"result\":\"444\"}", FALSE, "Calculating 37 × 12",
+      "Calculated 37 × 12", "calculate(expression=\"37*12\")" },
+    { "get_date_time", "{}", "{\"weekday\":\"Monday\"}", FALSE, "Looking up the time", "Looked up the time",
+      "weekday=\"Monday\"" },
+    { "convert_units", "{\"value\":3,\"from\":\"ft\",\"to\":\"m\"}", "{\"result\":\"0.9144 m\"}", FALSE,
+      "Converting units", "Converted units", "3 ft = 0.9144 m" },
+    { "read_attachment", "{\"name\":\"notes.txt\"}", "1 one", FALSE, "Reading notes.txt", "Read notes.txt", "1 one" },
+    { "fly", "{\"to\":\"Rome\"}", "done", FALSE, "Using fly", "Used fly", "fly(to=\"Rome\")" },
+    { "fly", "{\"to\":\"Rome\"}", "no wings", TRUE, "Using fly", "fly failed", "no wings" },
+    { "calculate", "{\"expression\":\"1/0\"}", "division by zero", TRUE, "Calculating 1/0", "Could not calculate 1/0",
+      "division by zero" },
+    { NULL, "calculate(37*", NULL, TRUE, "A tool call could not be read", "A tool call could not be read",
+      "calculate(37*" },
+  };
+
+  for (guint i = 0; i < G_N_ELEMENTS (cases); i++) {
+    OxDisclosure *row = g_object_ref_sink (OX_DISCLOSURE (ox_tool_row_new ()));
+    GtkWidget *button = gui_test_find (GTK_WIDGET (row), GTK_TYPE_TOGGLE_BUTTON, NULL, NULL);
+    OxToolEntry entry = tool (cases[i].name, cases[i].arguments, NULL, cases[i].name == NULL);
+
+    ox_tool_row_update (row, &entry, TRUE);
+    g_assert_cmpstr (ox_disclosure_get_title (row), ==, cases[i].running);
+    entry = tool (cases[i].name, cases[i].arguments, cases[i].result, cases[i].failed);
+    ox_tool_row_update (row, &entry, TRUE);
+    g_assert_cmpstr (ox_disclosure_get_title (row), ==, cases[i].title);
+    g_assert_cmpint (gtk_widget_has_css_class (button, "error"), ==, cases[i].failed);
+    gtk_test_accessible_assert_state (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_STATE_EXPANDED, FALSE);
+    ox_disclosure_set_open (row, TRUE);
+    g_assert_nonnull (gui_test_find (GTK_WIDGET (row), GTK_TYPE_LABEL, "label", cases[i].shown));
+    gtk_test_accessible_assert_state (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_STATE_EXPANDED, TRUE);
+    g_object_unref (row);
+  }
+}
+
+/* A text as long as a book, read by a tool, is no work for the window. */
+static void
+test_tool_row_long (void)
+{
+  OxDisclosure *row = g_object_ref_sink (OX_DISCLOSURE (ox_tool_row_new ()));
+  g_autofree char *text = g_strnfill (2000000, 'w');
+  OxToolEntry entry = tool ("read_attachment", "{\"name\":\"book.txt\"}", text, FALSE);
+  int height;
+
+  /* The font of code is looked for once. */
+  GtkWidget *other = g_object_ref_sink (ox_tool_row_new ());
+  OxToolEntry short_entry = tool ("read_attachment", "{}", "short", FALSE);
+  ox_tool_row_update (OX_DISCLOSURE (other), &short_entry, FALSE);
+  ox_disclosure_set_open (OX_DISCLOSURE (other), TRUE);
+  gtk_widget_measure (other, GTK_ORIENTATION_VERTICAL, 600, NULL, &height, NULL, NULL);
+  g_object_unref (other);
+
+  double start = gui_test_thread_ms ();
+  ox_tool_row_update (row, &entry, FALSE);
+  ox_disclosure_set_open (row, TRUE);
+  gtk_widget_measure (GTK_WIDGET (row), GTK_ORIENTATION_VERTICAL, 600, NULL, &height, NULL, NULL);
+  double took = gui_test_thread_ms () - start;
+  g_test_message ("a book: %.1f ms", took);
+#ifndef __SANITIZE_ADDRESS__
+  g_assert_cmpfloat (took, <, 50);
+#endif
+  g_object_unref (row);
+}
+
+static gint64 now;
+
+static gint64
+clock_cb (gpointer user_data)
+{
+  return now;
+}
+
+static void
+test_message_thinking (void)
+{
+  g_autoptr (OxMessage) message = ox_message_new_answer ("M");
+  g_autoptr (GtkWidget) view = g_object_ref_sink (ox_message_view_new (message));
+  OxStatistics statistics = {
+    .answer_tokens = 412, .drafted_tokens = 300, .accepted_tokens = 213, .decode_seconds = 9
+  };
+
+  now = 100 * G_USEC_PER_SEC;
+  ox_clock_set_source (clock_cb, NULL);
+  g_assert_null (gui_test_find (view, OX_TYPE_DISCLOSURE, NULL, NULL));
+  ox_message_set_state (message, OX_MESSAGE_WRITING);
+  ox_message_append_thinking (message, "Let me **see**");
+  ox_message_set_thinking_time (message, 0, now);
+  gui_test_run_for (50);
+  OxDisclosure *row = OX_DISCLOSURE (gui_test_find (view, OX_TYPE_DISCLOSURE, NULL, NULL));
+  GtkWidget *spinner = gui_test_find (GTK_WIDGET (row), ADW_TYPE_SPINNER, NULL, NULL);
+  g_assert_cmpstr (ox_disclosure_get_title (row), ==, "Thinking… 0 s");
+  now += 4 * G_USEC_PER_SEC;
+  gui_test_wait (g_str_equal (ox_disclosure_get_title (row), "Thinking… 4 s"), 5);
+  g_assert_cmpstr (gtk_stack_get_visible_child_name (GTK_STACK (gtk_widget_get_parent (spinner))), ==, "spinner");
+  /* Closed unless the person opens it; then the thoughts are there, and go on. */
+  g_assert_false (ox_disclosure_get_open (row));
+  g_assert_null (gui_test_find (GTK_WIDGET (row), OX_TYPE_MARKDOWN_VIEW, NULL, NULL));
+  ox_disclosure_set_open (row, TRUE);
+  gui_test_wait (gui_test_find (GTK_WIDGET (row), GTK_TYPE_LABEL, "label", "Let me <b>see</b>") != NULL, 5);
+
+  ox_message_set_thinking_time (message, 12.4, 0);
+  ox_message_append (message, "Text");
+  ox_message_set_statistics (message, &statistics);
+  ox_message_set_state (message, OX_MESSAGE_COMPLETE);
+  g_assert_cmpstr (ox_disclosure_get_title (row), ==, "Thought for 12 s");
+  g_assert_true (ox_disclosure_get_open (row));
+  g_assert_cmpstr (gtk_stack_get_visible_child_name (GTK_STACK (gtk_widget_get_parent (spinner))), ==, "icon");
+  GtkWidget *label = gui_test_find (view, GTK_TYPE_LABEL, "tooltip-text", "213 of 412 tokens were guessed ahead");
+  g_assert_nonnull (label);
+
+  g_assert_null (gui_test_find (view, GTK_TYPE_LABEL, "label", "The 12 oldest messages were left out"));
+  ox_message_set_dropped_messages (message, 12);
+  label = gui_test_find (view, GTK_TYPE_LABEL, "label", "The 12 oldest messages were left out");
+  g_assert_nonnull (label);
+  g_assert_true (gtk_widget_get_visible (gtk_widget_get_parent (label)));
+  ox_clock_set_source (NULL, NULL);
 }
 
 /* Markdown */
@@ -447,6 +662,11 @@ main (int argc, char *argv[])
   COMPOSER ("busy", test_composer_busy);
   COMPOSER ("grows", test_composer_grows);
   COMPOSER ("usage", test_composer_usage);
+  COMPOSER ("full", test_composer_full);
+  COMPOSER ("think", test_composer_think);
+  g_test_add_func ("/message/tool-rows", test_tool_rows);
+  g_test_add_func ("/message/tool-row-long", test_tool_row_long);
+  g_test_add_func ("/message/thinking", test_message_thinking);
   g_test_add_func ("/markdown-view/streaming", test_markdown_streaming);
   g_test_add_func ("/markdown-view/keeps-widgets", test_markdown_keeps_widgets);
   g_test_add_func ("/markdown-view/direction", test_markdown_direction);

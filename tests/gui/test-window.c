@@ -3,19 +3,15 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "gui-test.h"
+#include "window-test.h"
 
-#include "ox-application.h"
 #include "ox-error-card.h"
 #include "ox-message-list.h"
 #include "ox-models-dialog.h"
 #include "ox-preferences.h"
-#include "ox-scene-engine.h"
 #include "ox-shortcuts.h"
 #include "ox-sidebar-row.h"
-#include "ox-window.h"
 
-#include <glib/gstdio.h>
 #define N_LONG 1000
 /* What one turn of the main loop may compute, of this thread's own time. The app's promise is 50 ms; this allows for tests
  * beside this one, and for builds with sanitizers. */
@@ -24,103 +20,6 @@
 #else
 #define TURN_MS 80
 #endif
-
-typedef struct {
-  OxApplication *application;
-  OxWindow *window;
-  OxChatView *chat;
-  OxComposer *composer;
-} Test;
-
-typedef void (*TestFunc) (Test *test);
-
-typedef struct {
-  const char *path;
-  TestFunc func;
-  gboolean no_model;
-} Case;
-
-typedef struct {
-  const Case *test_case;
-  Test test;
-} Run;
-
-static gboolean
-body_cb (gpointer user_data)
-{
-  Run *run = user_data;
-  Test *test = &run->test;
-  GList *windows = gtk_application_get_windows (GTK_APPLICATION (test->application));
-
-  test->window = OX_WINDOW (windows->data);
-  test->chat = ox_window_get_chat_view (test->window);
-  test->composer = ox_chat_view_get_composer (test->chat);
-  gui_test_wait (g_str_equal (ox_window_get_page (test->window), run->test_case->no_model ? "welcome" : "main"), 10);
-  gui_test_wait (ox_chat_view_get_conversation (test->chat) != NULL, 10);
-  gui_test_wait (gtk_widget_get_mapped (GTK_WIDGET (test->composer)) || run->test_case->no_model, 10);
-  run->test_case->func (test);
-  g_action_group_activate_action (G_ACTION_GROUP (test->application), "quit", NULL);
-  return G_SOURCE_REMOVE;
-}
-
-static void
-activate_cb (GApplication *application, Run *run)
-{
-  g_idle_add (body_cb, run);
-}
-
-/* Each test is a whole life of the app, from an empty library on. */
-static void
-run_case (gconstpointer data)
-{
-  Run run = { .test_case = data };
-  g_autofree char *models = g_build_filename (g_get_user_data_dir (), "test-models", NULL);
-  g_autofree char *model = g_build_filename (models, "Test 1B.gguf", NULL);
-  g_autofree char *library = g_build_filename (g_get_user_data_dir (), "oxinfer", "library.db", NULL);
-
-  g_unlink (library);
-  g_assert_cmpint (g_mkdir_with_parents (models, 0700), ==, 0);
-  g_unlink (model);
-  if (!run.test_case->no_model)
-    g_assert_true (g_file_set_contents (model, "GGUF", 4, NULL));
-  g_setenv ("OXINFER_MODELS", models, TRUE);
-  g_setenv ("HF_HUB_CACHE", models, TRUE);
-
-  ox_scene_engine_set_script (OX_SCENE_ANSWER, "An **answer** in words.");
-  run.test.application = ox_application_new (ox_scene_engine_get_backend ());
-  g_application_set_flags (G_APPLICATION (run.test.application), G_APPLICATION_NON_UNIQUE);
-  g_signal_connect_after (run.test.application, "activate", G_CALLBACK (activate_cb), &run);
-  g_assert_cmpint (g_application_run (G_APPLICATION (run.test.application), 0, NULL), ==, 0);
-  g_object_unref (run.test.application);
-}
-
-static OxMessage *
-last_message (Test *test)
-{
-  OxConversation *conversation = ox_chat_view_get_conversation (test->chat);
-  guint n = ox_conversation_get_length (conversation);
-  return n > 0 ? ox_conversation_get_message (conversation, n - 1) : NULL;
-}
-
-static gboolean
-is_answering (Test *test)
-{
-  return ox_conversation_get_answering (ox_chat_view_get_conversation (test->chat));
-}
-
-static void
-send (Test *test, const char *text)
-{
-  ox_composer_set_text (test->composer, text);
-  ox_composer_activate (test->composer);
-  g_assert_true (is_answering (test));
-}
-
-static GtkWidget *
-find (Test *test, GType type, const char *property, const char *value)
-{
-  return gui_test_find (GTK_WIDGET (test->window), type, property, value);
-}
 
 static void
 test_send (Test *test)
@@ -548,7 +447,8 @@ test_names (Test *test)
     const char *page;
     AdwDialog *dialog;
   } dialogs[] = {
-    { "preferences", ox_preferences_new (ox_application_get_settings (test->application)) },
+    { "preferences", ox_preferences_new (ox_application_get_settings (test->application),
+                                         ox_application_get_engine (test->application)) },
     { "shortcuts", ox_shortcuts_dialog_new () },
     { "models", ox_models_dialog_new (ox_application_get_library (test->application),
                                       ox_application_get_engine (test->application)) },
