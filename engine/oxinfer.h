@@ -85,7 +85,7 @@ void ox_clock_set_source (OxClockFunc func, gpointer user_data);
 
 /**
  * OxModelPrecision:
- * @OX_MODEL_PRECISION_AUTO: fast for quantised weights, exact for float ones
+ * @OX_MODEL_PRECISION_AUTO: fast
  * @OX_MODEL_PRECISION_EXACT: float32 activations; slow, for comparison with reference implementations
  * @OX_MODEL_PRECISION_FAST: activations quantised where the weights are
  */
@@ -166,7 +166,7 @@ typedef struct {
  * @name: for people: "SmolLM2 135M Instruct"
  * @architecture: "llama", "gemma3"
  * @format: weight format for people: "Q4_1", "Q4_K_M", "BF16"
- * @chat_format: "chatml", "qwen3", "gemma3"; NULL: a base model, which continues text
+ * @chat_format: "gemma4-small", "qwen3.8", "chatml" …; NULL: a base model, which continues text
  * @parameters: number of weights
  * @file_bytes: size on disk
  * @weight_bytes: resident once loaded
