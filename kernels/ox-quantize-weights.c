@@ -230,7 +230,7 @@ quantize_avx2 (uint32_t type, const float *src, void *dst, size_t n)
   quantize (type, src, dst, n);
 }
 
-__attribute__ ((target ("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c,prefer-vector-width=512"))) static void
+__attribute__ ((target ("avx512f,avx512bw,avx512dq,avx512vl,fma,f16c"))) static void
 quantize_avx512 (uint32_t type, const float *src, void *dst, size_t n)
 {
   quantize (type, src, dst, n);
