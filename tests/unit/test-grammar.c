@@ -576,6 +576,62 @@ test_hostile (void)
   g_string_free (wide, TRUE);
 }
 
+/* Schemas with parts changed at random: refused in words, or such that there is always a way on. */
+static void
+test_mutations (void)
+{
+  static const char *const bits[] = {
+    "{}",       "[]",    "true",      "false",     "null",      "0",        "-1", "1e99",         "\"string\"",
+    "\"$ref\"", "\"#\"", "\"anyOf\"", "\"oneOf\"", "\"items\"", "\"enum\"", "3",  "\"required\"", "\"minItems\""
+  };
+  guint n = ox_tokenizer_get_size (qwen35), n_good = 0;
+  g_autofree guint32 *mask = g_new0 (guint32, n / 32 + 1);
+
+  for (guint round = 0; round < 3000; round++) {
+    const char *base = schemas[g_test_rand_int_range (0, G_N_ELEMENTS (schemas))];
+    g_autoptr (GString) text = g_string_new (base);
+    g_autoptr (GError) error = NULL;
+    g_autoptr (OxGrammar) grammar = NULL;
+
+    for (int changes = g_test_rand_int_range (1, 4); changes > 0 && text->len > 0; changes--) {
+      gsize at = (gsize) g_test_rand_int_range (0, (gint32) text->len);
+      const char *bit = bits[g_test_rand_int_range (0, G_N_ELEMENTS (bits))], *quote;
+
+      switch (g_test_rand_int_range (0, 3)) {
+      case 0:
+        text->str[at] = (char) g_test_rand_int_range (1, 128);
+        break;
+      case 1:
+        g_string_erase (text, (gssize) at, 1);
+        break;
+      default:
+        /* A word or a value in place of another. */
+        quote = strchr (text->str + at, '"');
+        if (quote && strchr (quote + 1, '"')) {
+          at = (gsize) (quote - text->str);
+          g_string_erase (text, (gssize) at, strchr (quote + 1, '"') - quote + 1);
+          g_string_insert (text, (gssize) at, bit);
+        }
+      }
+    }
+    grammar = ox_grammar_new (qwen35, text->str, &error);
+    if (!grammar) {
+      g_assert_true (g_str_has_prefix (error->message, "JSON schema") && g_utf8_validate (error->message, -1, NULL));
+      continue;
+    }
+    n_good++;
+    for (guint step = 0; step < 12; step++) {
+      if (!ox_grammar_mask (grammar, mask)) {
+        g_assert_true (ox_grammar_is_complete (grammar));
+        break;
+      }
+      g_assert_true (ox_grammar_accept (grammar, choose (qwen35, mask, n, CHOOSE_ANY, FALSE)));
+    }
+  }
+  g_test_message ("%u of 3000 were schemas", n_good);
+  g_assert_cmpuint (n_good, >, 100);
+}
+
 /* A vocabulary that cannot write everything is refused, rather than end in a place without a way on. */
 static void
 test_poor_vocabulary (void)
@@ -613,6 +669,7 @@ main (int argc, char **argv)
   g_test_add_func ("/grammar/rewind", test_rewind);
   g_test_add_func ("/grammar/refused", test_refused);
   g_test_add_func ("/grammar/hostile", test_hostile);
+  g_test_add_func ("/grammar/mutations", test_mutations);
   g_test_add_func ("/grammar/poor-vocabulary", test_poor_vocabulary);
   result = g_test_run ();
   ox_tokenizer_unref (gemma4);
