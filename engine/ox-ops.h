@@ -132,9 +132,9 @@ struct _OxOps {
   /* READ-BACK: the whole state, ox_recurrent_bytes() of it, to host memory; and from there. */
   void (*recurrent_save) (OxOps *ops, OxRecurrent *recurrent, gpointer bytes);
   void (*recurrent_restore) (OxOps *ops, OxRecurrent *recurrent, gconstpointer bytes);
-  /* Trying tokens that may be taken back: mark remembers the state as it is and what comes in from then on (at most @max_rows rows);
+  /* Trying tokens that may be taken back: mark remembers the state as it is and the first @max_rows rows that come in from then on;
    * rewind goes back to it and forward again over the first @n of the rows that came in since, without any matrix product, to the
-   * same bits. Either ends with no mark set. */
+   * same bits. More than @max_rows rows may come in; then @n is at most @max_rows, or all of them. Either ends with no mark set. */
   gboolean (*recurrent_mark) (OxOps *ops, OxRecurrent *recurrent, guint max_rows, GError **error);
   void (*recurrent_rewind) (OxOps *ops, OxRecurrent *recurrent, guint n);
 

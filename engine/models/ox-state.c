@@ -133,7 +133,7 @@ ox_state_fixed_bytes (const OxConfig *config, const OxStateOptions *options)
 
   for (guint i = 0; i < config->num_hidden_layers; i++)
     if (config->layer_kinds[i] == OX_LAYER_LINEAR)
-      bytes += ox_recurrent_bytes (&delta);
+      bytes += 2 * ox_recurrent_bytes (&delta); /* and the one at the last mark */
     else if (has_kv (config, i) && ox_config_is_sliding (config, i))
       bytes += layer_kv_bytes (config, options->kv_type, i, layer_capacity (config, options, i));
   work_shapes (config, options, shapes);
