@@ -42,7 +42,7 @@ static const struct {
   const char *title;
   const char *subtitle;
 } weights[] = {
-  { "automatic", N_ ("Automatic"), N_ ("High when it fits in memory, else balanced") },
+  { "automatic", N_ ("Automatic"), N_ ("High if it fits, else balanced") },
   { "balanced", N_ ("Balanced"), N_ ("Least memory and quickest: 4 bits a weight (Q4)") },
   { "high", N_ ("High"), N_ ("Nearly as good as the original: 8 bits a weight (Q8)") },
   { "original", N_ ("Original"), N_ ("As the file has them (BF16, F16): most memory, slowest") },

@@ -76,6 +76,12 @@ dup_title (const OxToolEntry *entry, const Words *words, gboolean running)
 {
   if (entry->name == NULL)
     return g_strdup (_ ("A tool call could not be read"));
+  if (!running && entry->result == NULL) {
+    /* Stopped before it began, or tools are switched off and the model asked all the same. */
+    g_autofree char *name = shorten (entry->name, MAX_TITLE);
+    /* Translators: name of a tool. */
+    return g_strdup_printf (_ ("%s was not run"), name);
+  }
   if (words == NULL) {
     g_autofree char *name = shorten (entry->name, MAX_TITLE);
     /* Translators: name of a tool. */

@@ -283,6 +283,9 @@ test_tool_rows (void)
 
     ox_tool_row_update (row, &entry, TRUE);
     g_assert_cmpstr (ox_disclosure_get_title (row), ==, cases[i].running);
+    ox_tool_row_update (row, &entry, FALSE);
+    if (cases[i].name != NULL)
+      g_assert_true (g_str_has_suffix (ox_disclosure_get_title (row), " was not run"));
     entry = tool (cases[i].name, cases[i].arguments, cases[i].result, cases[i].failed);
     ox_tool_row_update (row, &entry, TRUE);
     g_assert_cmpstr (ox_disclosure_get_title (row), ==, cases[i].title);

@@ -8,6 +8,7 @@
 #include "ox-error-card.h"
 #include "ox-message-list.h"
 #include "ox-models-dialog.h"
+#include "ox-permission-dialog.h"
 #include "ox-preferences.h"
 #include "ox-shortcuts.h"
 #include "ox-sidebar-row.h"
@@ -443,10 +444,20 @@ test_names (Test *test)
   gui_test_run_for (300);
   assert_names (test, "chat", 14);
 
+  ox_scene_engine_set_script (OX_SCENE_TOOLS, "Text");
+  send (test, "A question?");
+  gui_test_wait (g_strcmp0 (ox_message_get_text (last_message (test)), "Text") == 0, 10);
+  gui_test_run_for (300);
+  assert_names (test, "tools", 18);
+  ox_chat_view_stop (test->chat);
+  gui_test_wait (!is_answering (test), 10);
+
+  g_autoptr (OxPermission) permission = ox_permission_new ("send_mail", "{}");
   const struct {
     const char *page;
     AdwDialog *dialog;
   } dialogs[] = {
+    { "permission", ox_permission_dialog_new (permission) },
     { "preferences", ox_preferences_new (ox_application_get_settings (test->application),
                                          ox_application_get_engine (test->application)) },
     { "shortcuts", ox_shortcuts_dialog_new () },
