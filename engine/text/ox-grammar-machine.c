@@ -377,7 +377,9 @@ step_literal (Step *step)
     go (step, letter, 0, 0);
 }
 
-/* ---- White space ---- */
+/* ---- White space ----
+ *
+ * Behind a value it may come before a closing bracket, but not before a comma. */
 
 /* The state of white space behind one more byte of it; 0: the byte is none that may come. */
 static guint32
@@ -390,7 +392,7 @@ step_space (guint32 state, guint8 byte, gboolean may_break)
   return byte == '\n' && state == NOTHING && may_break ? BREAK : 0;
 }
 
-/* TRUE: the byte was white space, or is at a place where nothing else may come. */
+/* TRUE: the byte was white space that may come here. */
 static gboolean
 take_space (Step *step, gboolean may_break)
 {
@@ -410,7 +412,7 @@ step_array (Step *step)
   const OxSchemaNode *node = step->node;
   guint32 stage = step->frame.at & 0xff, count = step->frame.count, next;
 
-  if (take_space (step, TRUE))
+  if ((stage != AT_AFTER || count >= node->min) && take_space (step, TRUE))
     return;
   if (stage != AT_NEXT && step->byte == ']') {
     if (count >= node->min)
@@ -418,7 +420,7 @@ step_array (Step *step)
     return;
   }
   if (stage == AT_AFTER) {
-    if (step->byte == ',' && count < node->max && fits (step, node->child))
+    if (step->frame.at == AT_AFTER && step->byte == ',' && count < node->max && fits (step, node->child))
       go (step, AT_NEXT, 0, count);
     return;
   }
@@ -524,13 +526,13 @@ step_object (Step *step)
   default:
     break;
   }
-  if (take_space (step, TRUE))
+  if (((step->frame.at & 0xff) != AT_AFTER || can_close (step, index)) && take_space (step, TRUE))
     return;
   if (step->byte == '}' && can_close (step, index))
     add (step->out, step->from, step->parent);
   else if (step->byte == '"' && (step->frame.at & 0xff) == AT_FIRST)
     offer_names (step, index, TRUE);
-  else if (step->byte == ',' && (step->frame.at & 0xff) == AT_AFTER && offer_names (step, index, FALSE))
+  else if (step->byte == ',' && step->frame.at == AT_AFTER && offer_names (step, index, FALSE))
     go (step, AT_NEXT, index, 0);
 }
 

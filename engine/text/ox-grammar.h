@@ -3,7 +3,8 @@
  * What is written is a subset of what the schema allows, such that every choice of allowed tokens can be brought to an end:
  *  - members of objects come in the order of "properties", optional ones may be left out; others come last, and only where
  *    "additionalProperties" asks for them (or neither it nor "properties" is there);
- *  - white space is at most one space or one line break with indentation, after "[", "{", ",", ":" and before "]", "}";
+ *  - white space is at most one space or one line break with indentation, after "[", "{", ",", ":" (there
+ *    a space only) and before "]", "}";
  *  - numbers have at most 15 digits before and behind the point, and exponents at most 2;
  *  - nesting is at most 64 deep, unless the schema requires more.
  *

@@ -436,6 +436,7 @@ test_texts (void)
   g_assert_false (allows (person, "{\"name\":\"a\nb\"}"));
   g_assert_false (allows (person, "{\"name\":\"a\",\"color\":1}"));
   g_assert_false (allows (person, "{\"name\":\"a\""));
+  g_assert_false (allows (person, "{\"name\":\"a\" ,\"age\":1}"));
   g_assert_false (allows (person, "{\"name\":\"a\"} "));
   g_assert_false (allows (person, " {\"name\":\"a\"}"));
 
