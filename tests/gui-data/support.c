@@ -5,6 +5,7 @@
 #include "support.h"
 
 #include <glib/gstdio.h>
+#include <sqlite3.h>
 #include <string.h>
 
 static gboolean
@@ -163,4 +164,32 @@ add_message (OxStore *store, const char *conversation_id, const char *message_id
   g_ptr_array_add (messages, record);
   ox_store_add_messages (store, &conversation, messages, keep_result, &result);
   return wait_for_write (store, &result, error);
+}
+
+void
+run_sql (const char *path, const char *sql)
+{
+  char *message = NULL;
+  sqlite3 *db = NULL;
+
+  g_assert_cmpint (sqlite3_open (path, &db), ==, SQLITE_OK);
+  if (sqlite3_exec (db, sql, NULL, NULL, &message) != SQLITE_OK)
+    g_error ("%s: %s", sql, message);
+  sqlite3_close (db);
+}
+
+int
+query_int (const char *path, const char *sql)
+{
+  sqlite3_stmt *statement = NULL;
+  sqlite3 *db = NULL;
+  int value;
+
+  g_assert_cmpint (sqlite3_open (path, &db), ==, SQLITE_OK);
+  g_assert_cmpint (sqlite3_prepare_v2 (db, sql, -1, &statement, NULL), ==, SQLITE_OK);
+  g_assert_cmpint (sqlite3_step (statement), ==, SQLITE_ROW);
+  value = sqlite3_column_int (statement, 0);
+  sqlite3_finalize (statement);
+  sqlite3_close (db);
+  return value;
 }

@@ -45,6 +45,9 @@ GPtrArray *search (OxStore *store, const char *text);
 /* FALSE and @error when it could not be written. @text NULL: an answer being written. */
 gboolean add_message (
   OxStore *store, const char *conversation_id, const char *message_id, const char *text, GError **error);
+/* SQL on the file from outside, as damage and other versions would. */
+void run_sql (const char *path, const char *sql);
+int query_int (const char *path, const char *sql);
 gboolean wait_for_write (OxStore *store, GAsyncResult **result, GError **error);
 
 /* ---- Engine ---- */
