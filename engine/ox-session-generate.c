@@ -207,12 +207,17 @@ continue_text (OxAnswer *answer, const char *text, GError **error)
 static gboolean
 run (OxAnswer *answer, const OxChat *chat, const char *text, GError **error)
 {
+  OxModel *model = answer->session->model;
+  OxSampling own = model->default_sampling;
   GError *local_error = NULL;
   gboolean ok;
 
   answer->start = ox_clock_now ();
-  if (answer->sampling == NULL)
-    answer->sampling = &answer->session->model->default_sampling;
+  if (answer->sampling == NULL) {
+    if (chat != NULL && chat->thinking != OX_THINKING_DEFAULT)
+      ox_model_adapt_sampling (model->config, chat->thinking == OX_THINKING_ON, &own);
+    answer->sampling = &own;
+  }
   ok = ox_answer_init (answer, &local_error) &&
        (chat != NULL ? answer_in_rounds (answer, chat, &local_error) : continue_text (answer, text, &local_error));
   if (!ok)
