@@ -132,6 +132,17 @@ ox_disclosure_set_title (OxDisclosure *self, const char *title, const char *deta
 }
 
 /**
+ * ox_disclosure_set_running_title:
+ * @self: a row
+ * @title: a title that changes every second, which those who listen are spared
+ */
+void
+ox_disclosure_set_running_title (OxDisclosure *self, const char *title)
+{
+  gtk_label_set_label (self->title_label, title);
+}
+
+/**
  * ox_disclosure_set_busy:
  * @self: a row
  * @busy: whether it is still being done, which a spinner in place of the icon shows

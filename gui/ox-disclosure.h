@@ -15,6 +15,7 @@ GtkWidget *ox_disclosure_new (void);
 
 void ox_disclosure_set_icon_name (OxDisclosure *self, const char *icon_name);
 void ox_disclosure_set_title (OxDisclosure *self, const char *title, const char *detail);
+void ox_disclosure_set_running_title (OxDisclosure *self, const char *title);
 void ox_disclosure_set_busy (OxDisclosure *self, gboolean busy);
 void ox_disclosure_set_failed (OxDisclosure *self, gboolean failed);
 void ox_disclosure_set_child (OxDisclosure *self, GtkWidget *child);

@@ -113,7 +113,7 @@ tick_cb (gpointer user_data)
 {
   OxMessageView *self = user_data;
   g_autofree char *title = dup_thinking_title (self);
-  ox_disclosure_set_title (self->thinking_row, title, NULL);
+  ox_disclosure_set_running_title (self->thinking_row, title);
   return G_SOURCE_CONTINUE;
 }
 
@@ -156,12 +156,16 @@ show_thinking (OxMessageView *self)
   }
   title = dup_thinking_title (self);
   gtk_widget_set_visible (GTK_WIDGET (self->steps_box), TRUE);
-  ox_disclosure_set_title (self->thinking_row, title, NULL);
   ox_disclosure_set_busy (self->thinking_row, active);
-  if (active && self->tick_id == 0)
-    self->tick_id = g_timeout_add (TICK_MS, tick_cb, self);
-  else if (!active)
+  if (!active) {
     g_clear_handle_id (&self->tick_id, g_source_remove);
+    ox_disclosure_set_title (self->thinking_row, title, NULL);
+  } else if (self->tick_id == 0) {
+    self->tick_id = g_timeout_add (TICK_MS, tick_cb, self);
+    ox_disclosure_set_title (self->thinking_row, _ ("Thinking"), NULL);
+    ox_disclosure_set_running_title (self->thinking_row, title);
+    announce (self, _ ("Thinking"));
+  }
   show_thoughts (self);
 }
 

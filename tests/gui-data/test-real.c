@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "ox-chat-job.h"
+#include "ox-context-meter.h"
 #include "ox-model-library.h"
 #include "support.h"
 
@@ -92,10 +93,100 @@ test_answer_and_stop (void)
   remove_folder (folder);
 }
 
+/* A small Gemma 4 of our own: what was counted before sending is what sending took. */
+static void
+test_counted_before (void)
+{
+  g_autofree char *path = g_build_filename (g_getenv ("OX_TEST_DATA"), "models", "tiny-gemma4-mm", NULL);
+  g_autofree char *folder = make_temporary_folder ();
+  g_autofree char *database = g_build_filename (folder, "library.db", NULL);
+  g_autoptr (GString) long_text = g_string_new (NULL);
+  g_autoptr (OxToolbox) toolbox = ox_toolbox_new ();
+  OxStore *store = open_store (database);
+  OxEngine *engine = ox_engine_new (NULL);
+  OxConversation *conversation = ox_conversation_new (store, FALSE);
+  OxContextMeter *meter = ox_context_meter_new (engine);
+  OxContextUse use;
+  OxChatJob *job;
+  OxMessage *answer;
+  guint counted;
+
+  ox_engine_set_options (engine, &(OxModelOptions) { .precision = OX_MODEL_PRECISION_EXACT, .no_packed_cache = TRUE });
+  ox_toolbox_add_builtin (toolbox);
+  ox_engine_set_toolbox (engine, toolbox);
+  ox_conversation_set_settings (conversation,
+                                g_variant_new_parsed ("{'temperature': <0.0>, 'max-tokens': <uint32 24>}"));
+  ox_context_meter_set_model_path (meter, path);
+  ox_context_meter_set_conversation (meter, conversation);
+  ox_conversation_set_draft (conversation, "What is the capital of France?");
+  g_object_unref (ox_engine_load (engine, path));
+  run_until (ox_context_meter_get_use (meter, &use));
+  counted = use.prompt_tokens;
+  g_test_message ("%u of %u tokens", counted, use.context_length);
+
+  /* Without a session, then with one. */
+  for (guint i = 0; i < 2; i++) {
+    job = ox_chat_job_send (engine, conversation, ox_conversation_get_draft (conversation), path, "Tiny");
+    answer = ox_chat_job_get_message (job);
+    g_object_unref (job);
+    run_until (!ox_conversation_get_answering (conversation));
+    g_test_message ("%s", ox_message_get_text (answer));
+    g_assert_cmpint (ox_message_get_state (answer), ==, OX_MESSAGE_COMPLETE);
+    g_assert_cmpuint (ox_message_get_statistics (answer)->prompt_tokens, ==, counted);
+    g_assert_cmpuint (ox_message_get_statistics (answer)->context_length, ==, use.context_length);
+    g_assert_cmpuint (ox_message_get_n_tools (answer), ==, 0);
+    if (i == 0) {
+      g_assert_nonnull (strstr (ox_message_get_text (answer), "Paris"));
+      ox_conversation_set_draft (conversation, "What is the opposite of big?");
+      run_until (ox_context_meter_get_use (meter, &use) && use.reused_tokens > 0);
+      g_assert_cmpuint (use.prompt_tokens, >, counted);
+      g_assert_cmpuint (use.reused_tokens, >=, counted);
+      counted = use.prompt_tokens;
+    }
+  }
+
+  /* A long chat: it says so, and then what would be left out, and that is left out. */
+  for (guint i = 0; i < 2; i++) {
+    OxMessage *messages[2];
+
+    g_string_truncate (long_text, 0);
+    for (guint n = 0; n < use.context_length / 6; n++)
+      g_string_append (long_text, "moon is moon ");
+    messages[0] = ox_message_new (OX_ROLE_USER, long_text->str);
+    messages[1] = ox_message_new (OX_ROLE_ASSISTANT, "Yes.");
+    ox_conversation_append (conversation, messages, 2, NULL, NULL);
+    g_object_unref (messages[0]);
+    g_object_unref (messages[1]);
+  }
+  ox_conversation_set_draft (conversation, "What is the capital of France?");
+  run_until (ox_context_meter_get_use (meter, &use) && use.prompt_tokens > use.context_length);
+  g_assert_cmpuint (use.dropped_messages, ==, 0);
+  ox_conversation_set_flag (conversation, "drop-oldest", TRUE);
+  run_until (ox_context_meter_get_use (meter, &use) && use.dropped_messages > 0);
+  g_test_message ("%u of %u tokens, %u messages with %u tokens left out", use.prompt_tokens, use.context_length,
+                  use.dropped_messages, use.dropped_tokens);
+  job = ox_chat_job_send (engine, conversation, ox_conversation_get_draft (conversation), path, "Tiny");
+  answer = ox_chat_job_get_message (job);
+  g_object_unref (job);
+  run_until (!ox_conversation_get_answering (conversation));
+  g_assert_cmpint (ox_message_get_state (answer), ==, OX_MESSAGE_COMPLETE);
+  g_assert_cmpuint (ox_message_get_dropped_messages (answer), ==, use.dropped_messages);
+  g_assert_cmpuint (ox_message_get_statistics (answer)->prompt_tokens, ==, use.prompt_tokens - use.dropped_tokens);
+
+  g_object_unref (meter);
+  g_assert_true (ox_engine_shutdown (engine, 2 * G_USEC_PER_SEC));
+  g_object_unref (conversation);
+  run_for (40);
+  g_assert_finalize_object (engine);
+  close_store (store);
+  remove_folder (folder);
+}
+
 int
 main (int argc, char *argv[])
 {
   g_test_init (&argc, &argv, G_TEST_OPTION_ISOLATE_DIRS, NULL);
   g_test_add_func ("/real/answer-and-stop", test_answer_and_stop);
+  g_test_add_func ("/real/counted-before", test_counted_before);
   return g_test_run ();
 }

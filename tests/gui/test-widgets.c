@@ -357,6 +357,8 @@ test_message_thinking (void)
   now += 4 * G_USEC_PER_SEC;
   gui_test_wait (g_str_equal (ox_disclosure_get_title (row), "Thinking… 4 s"), 5);
   g_assert_cmpstr (gtk_stack_get_visible_child_name (GTK_STACK (gtk_widget_get_parent (spinner))), ==, "spinner");
+  GtkWidget *button = gui_test_find (GTK_WIDGET (row), GTK_TYPE_TOGGLE_BUTTON, NULL, NULL);
+  gtk_test_accessible_assert_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, "Thinking");
   /* Closed unless the person opens it; then the thoughts are there, and go on. */
   g_assert_false (ox_disclosure_get_open (row));
   g_assert_null (gui_test_find (GTK_WIDGET (row), OX_TYPE_MARKDOWN_VIEW, NULL, NULL));
@@ -368,6 +370,7 @@ test_message_thinking (void)
   ox_message_set_statistics (message, &statistics);
   ox_message_set_state (message, OX_MESSAGE_COMPLETE);
   g_assert_cmpstr (ox_disclosure_get_title (row), ==, "Thought for 12 s");
+  gtk_test_accessible_assert_property (GTK_ACCESSIBLE (button), GTK_ACCESSIBLE_PROPERTY_LABEL, "Thought for 12 s");
   g_assert_true (ox_disclosure_get_open (row));
   g_assert_cmpstr (gtk_stack_get_visible_child_name (GTK_STACK (gtk_widget_get_parent (spinner))), ==, "icon");
   GtkWidget *label = gui_test_find (view, GTK_TYPE_LABEL, "tooltip-text", "213 of 412 tokens were guessed ahead");
