@@ -173,7 +173,7 @@ session_set_speculation (gpointer session, OxSpeculation speculation)
 static guint
 count (const OxChat *chat)
 {
-  guint n = 960;
+  guint n = ox_chat_get_length (chat) > 1 ? 960 : 110;
 
   for (guint i = 0; i < ox_chat_get_length (chat); i++)
     n += (guint) strlen (ox_chat_get_text (chat, i)) / 4;
