@@ -32,6 +32,7 @@ GQuark ox_error_quark (void);
  * @OX_ERROR_CONTEXT_FULL: the conversation is longer than the model's context
  * @OX_ERROR_INVALID: the caller asked for something that makes no sense
  * @OX_ERROR_NUMERIC: the network produced values that are not finite
+ * @OX_ERROR_DRAFTER: a model that makes another one answer sooner and cannot answer by itself
  */
 typedef enum {
   OX_ERROR_NOT_FOUND,
@@ -42,6 +43,7 @@ typedef enum {
   OX_ERROR_CONTEXT_FULL,
   OX_ERROR_INVALID,
   OX_ERROR_NUMERIC,
+  OX_ERROR_DRAFTER,
 } OxError;
 
 /* @fraction is in 0…1 and never falls. Called on the thread of the blocking call, at most about 30 times a second. */

@@ -227,14 +227,13 @@ ox_model_entry_update (OxModelEntry *self, const OxModelPlan *plan, const GError
     judge_fit (self);
   } else {
     self->name = g_strdup (self->file_name);
-    self->state =
-      g_error_matches (error, OX_ERROR, OX_ERROR_UNSUPPORTED) ? OX_MODEL_ENTRY_UNSUPPORTED : OX_MODEL_ENTRY_DAMAGED;
+    self->drafter = g_error_matches (error, OX_ERROR, OX_ERROR_DRAFTER);
+    self->state = self->drafter || g_error_matches (error, OX_ERROR, OX_ERROR_UNSUPPORTED)
+                    ? OX_MODEL_ENTRY_UNSUPPORTED
+                    : OX_MODEL_ENTRY_DAMAGED;
     g_free (self->reason);
     self->reason = ox_engine_describe_error (error, self->name);
     self->details = g_strdup (error->message);
-    /* The engine has no code of its own for that; its words are for people. */
-    self->drafter = self->state == OX_MODEL_ENTRY_UNSUPPORTED &&
-                    (strstr (error->message, "drafter") != NULL || g_str_has_suffix (self->file_name, "-assistant"));
   }
   if (self->drafter)
     set_drafter_reason (self, NULL);

@@ -72,7 +72,7 @@ plan (const char *path, const OxModelOptions *options, GCancellable *cancellable
     return NULL;
   }
   if (g_str_has_suffix (lower, "-assistant.gguf")) {
-    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: This is a drafter: it cannot answer by itself", name);
+    g_set_error (error, OX_ERROR, OX_ERROR_DRAFTER, "%s: This is a drafter: it cannot answer by itself", name);
     return NULL;
   }
   if (g_str_has_suffix (lower, ".gguf"))

@@ -78,7 +78,9 @@ read_override (
   size_t idx, max;
   yyjson_val *val;
 
-  if (object && !yyjson_is_obj (object))
+  if (object == NULL)
+    return TRUE;
+  if (!yyjson_is_obj (object))
     return ox_fields_damaged (error, all, layer, object, "an object");
   yyjson_obj_foreach (object, idx, max, key, val)
   {

@@ -51,7 +51,7 @@ ox_network_load (OxLoader *loader, GError **error)
 
   if (loader->config->family == OX_FAMILY_GEMMA4_ASSISTANT) {
     g_set_error_literal (
-      error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+      error, OX_ERROR, OX_ERROR_DRAFTER,
       "This is a drafter: it makes the Gemma 4 that it was made for answer sooner, and cannot answer by itself");
     return NULL;
   }

@@ -204,7 +204,7 @@ ox_value_append_double (GString *out, double number)
     return;
   }
   for (int precision = 0; precision <= 17; precision++) {
-    char format[8];
+    char format[16];
 
     snprintf (format, sizeof format, "%%.%de", precision);
     g_ascii_formatd (digits, sizeof digits, format, number);

@@ -212,7 +212,7 @@ plan (const char *path, const OxModelOptions *options, GCancellable *cancellable
     return NULL;
   }
   if (g_str_has_prefix (content, "drafter")) {
-    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s: This is a drafter: it cannot answer by itself", path);
+    g_set_error (error, OX_ERROR, OX_ERROR_DRAFTER, "%s: This is a drafter: it cannot answer by itself", path);
     return NULL;
   }
   if (!g_str_has_prefix (content, "ok") && !g_str_has_prefix (content, "base")) {
