@@ -37,13 +37,16 @@ round_trip (guint32 type, const float *x, float *y)
   ox_kernels ()->dequantize (type, block, y, BLOCK);
 }
 
+/* Weighted by the root mean square of the block and the weight's own magnitude. */
 static double
 squared_error (const float *x, const float *y)
 {
-  double sum = 0;
+  double sum = 0, squares = 0;
 
   for (guint i = 0; i < BLOCK; i++)
-    sum += ((double) x[i] - y[i]) * ((double) x[i] - y[i]);
+    squares += (double) x[i] * x[i];
+  for (guint i = 0; i < BLOCK; i++)
+    sum += (sqrt (squares / BLOCK) + fabs ((double) x[i])) * ((double) x[i] - y[i]) * ((double) x[i] - y[i]);
   return sum;
 }
 
@@ -75,10 +78,10 @@ test_q4_beats_naive (void)
     for (guint i = 0; i < BLOCK; i++)
       x[i] = sigma * random_normal (rand);
     round_trip (OX_TYPE_Q4_0, x, y);
-    ours += squared_error (x, y) / (sigma * sigma);
-    naive += naive_q4_error (x) / (sigma * sigma);
+    ours += squared_error (x, y) / pow (sigma, 3);
+    naive += naive_q4_error (x) / pow (sigma, 3);
     for (guint i = 0; i < BLOCK; i++)
-      energy += (double) x[i] * x[i] / (sigma * sigma);
+      energy += pow (x[i] / sigma, 2);
     /* Never worse: what everybody does is among the trials. The scale's own rounding may go either way. */
     g_assert_cmpfloat (squared_error (x, y), <=, 1.003 * naive_q4_error (x));
   }
