@@ -134,6 +134,7 @@ float_tile (const uint32_t type,
             float *y,
             size_t y_stride,
             size_t rows,
+            size_t ahead,
             const size_t V,
             const size_t M)
 {
@@ -148,6 +149,11 @@ float_tile (const uint32_t type,
   }
   for (size_t c = 0; c < cols; c++) {
     VF weights[FLOAT_TILE_VECTORS];
+    if (ahead != 0 && (element == 4 || c % 2 == 0)) {
+      UNROLL
+      for (size_t p = 0; p < V / VECTORS_PER_PANEL; p++)
+        prefetch_lines (panel + p * panel_bytes + c * OX_PANEL_ROWS * element, ahead, LINE_BYTES);
+    }
     UNROLL
     for (size_t v = 0; v < V; v++)
       weights[v] = load_weights (type, panel + v / VECTORS_PER_PANEL * panel_bytes +
@@ -173,6 +179,37 @@ float_tile (const uint32_t type,
   }
 }
 
+/* Any number of activation rows up to FLOAT_TILE_ROWS has code of its own, so that each weight is read once. */
+ALWAYS_INLINE void
+float_few (const uint32_t type,
+           const uint8_t *panel,
+           size_t panel_bytes,
+           const float *x,
+           size_t cols,
+           float *y,
+           size_t y_stride,
+           size_t rows,
+           size_t ahead,
+           const size_t V,
+           size_t m)
+{
+#define FLOAT_FEW(M)                                                                                                   \
+  case M:                                                                                                              \
+    if (M <= FLOAT_TILE_ROWS)                                                                                          \
+      float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, ahead, V, M <= FLOAT_TILE_ROWS ? M : 1);       \
+    break;
+
+  switch (m) {
+    FLOAT_FEW (1)
+    FLOAT_FEW (2)
+    FLOAT_FEW (3)
+    FLOAT_FEW (4)
+    FLOAT_FEW (5)
+    FLOAT_FEW (6)
+  }
+#undef FLOAT_FEW
+}
+
 ALWAYS_INLINE void
 float_matmul (const uint32_t type,
               const OxPackedMatrix *w,
@@ -183,36 +220,30 @@ float_matmul (const uint32_t type,
               size_t row_begin,
               size_t row_end)
 {
+  const size_t tile_panels = FLOAT_TILE_VECTORS / VECTORS_PER_PANEL;
   size_t bytes = ox_float_panel_bytes (type == OX_TYPE_F32 ? 4 : 2, w->cols), cols = w->cols;
   size_t row = row_begin;
 
   while (row < row_end) {
     const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes;
     size_t rows = row_end - row, n;
-    bool wide =
-      FLOAT_TILE_VECTORS == VECTORS_PER_PANEL || rows > OX_PANEL_ROWS * (FLOAT_TILE_VECTORS / VECTORS_PER_PANEL - 1);
+    bool wide = rows > OX_PANEL_ROWS * (tile_panels - 1);
 
     for (size_t i = 0; i < m; i += n) {
       const float *in = (const float *) x + i * cols;
       float *out = y + i * y_stride + row;
+      size_t ahead = i == 0 && m > 1 ? PREFETCH_BYTES : 0, left = m - i;
 
-      /* A few sizes are enough: what is left over finds its weights in the cache. */
-      n = m - i >= FLOAT_TILE_ROWS ? FLOAT_TILE_ROWS : m - i >= 2 ? 2 : 1;
-      if (wide && n == FLOAT_TILE_ROWS)
-        float_tile (type, panel, bytes, in, cols, out, y_stride, rows, FLOAT_TILE_VECTORS, FLOAT_TILE_ROWS);
-      else if (wide && n == 2)
-        float_tile (type, panel, bytes, in, cols, out, y_stride, rows, FLOAT_TILE_VECTORS, 2);
-      else if (wide)
-        float_tile (type, panel, bytes, in, cols, out, y_stride, rows, FLOAT_TILE_VECTORS, 1);
-      else {
-        n = n >= 2 ? 2 : 1;
-        if (n == 2)
-          float_tile (type, panel, bytes, in, cols, out, y_stride, rows, VECTORS_PER_PANEL, 2);
-        else
-          float_tile (type, panel, bytes, in, cols, out, y_stride, rows, VECTORS_PER_PANEL, 1);
-      }
+      /* Two of about the same size rather than a full tile and a small one. */
+      n = left >= 2 * FLOAT_TILE_ROWS || left == FLOAT_TILE_ROWS ? FLOAT_TILE_ROWS
+          : left > FLOAT_TILE_ROWS                               ? (left + 1) / 2
+                                                                 : left;
+      if (wide)
+        float_few (type, panel, bytes, in, cols, out, y_stride, rows, ahead, FLOAT_TILE_VECTORS, n);
+      else
+        float_few (type, panel, bytes, in, cols, out, y_stride, rows, ahead, VECTORS_PER_PANEL, n);
     }
-    row += wide ? FLOAT_TILE_VECTORS * VF_LANES : OX_PANEL_ROWS;
+    row += wide ? tile_panels * OX_PANEL_ROWS : OX_PANEL_ROWS;
   }
 }
 

@@ -15,6 +15,7 @@
 #define PANEL_LEVEL "avx512vnni"
 #define TILE_PANELS 2
 #define TILE_ROWS 6
+#define FEW_ROWS 8
 
 /* sum + Σ of four u8·s8 products a lane. With gcc 12 the intrinsic copies accumulators around, which halves the speed of a
  * tile; with gcc 14 both are the same. */
@@ -61,11 +62,12 @@ panel_tile (const OxPanelFormat f,
             float *y,
             size_t y_stride,
             size_t rows,
+            size_t ahead,
             const size_t P,
             const size_t M)
 {
   const size_t bytes = ox_panel_bytes (f, groups * 32), half_values = f.affine ? 2 : 1;
-  __m512 totals[TILE_PANELS][TILE_ROWS];
+  __m512 totals[TILE_PANELS][FEW_ROWS];
 
   UNROLL
   for (size_t p = 0; p < P; p++) {
@@ -77,7 +79,10 @@ panel_tile (const OxPanelFormat f,
   for (size_t g = 0; g < groups; g++) {
     const uint8_t *quants = panel + ox_panel_quants_offset (f, g);
     const uint8_t *dm = panel + ox_panel_scales_offset (f, g);
-    __m512i sums[TILE_PANELS][TILE_ROWS];
+    __m512i sums[TILE_PANELS][FEW_ROWS];
+
+    if (P == 1 && ahead != 0 && g % 2 == 0)
+      prefetch_lines (dm, ahead, ox_panel_pair_bytes (f));
 
     UNROLL
     for (size_t half = 0; half < 2; half++) {

@@ -15,6 +15,7 @@
 
 #define TILE_PANELS 1
 #define TILE_ROWS 4
+#define FEW_ROWS 6
 #define HALF_ROWS 8
 
 /* Quants of the elements 16·@half + 4·@step … + 3 of 8 rows. */
@@ -91,7 +92,7 @@ dot_steps (const OxPanelFormat f,
 
   UNROLL
   for (size_t step = 0; step < 4; step += together) {
-    __m256i pairs[TILE_ROWS];
+    __m256i pairs[FEW_ROWS];
     UNROLL
     for (size_t s = 0; s < together; s++) {
       __m256i q = load_quants (f, quants, half, step + s), magnitude = q;
@@ -128,7 +129,7 @@ add_group (const OxPanelFormat f,
   const size_t half_values = f.affine ? 2 : 1;
   const uint8_t *quants = panel + ox_panel_quants_offset (f, g) + first * 4;
   const uint16_t *dm = (const uint16_t *) (const void *) (panel + ox_panel_scales_offset (f, g)) + first;
-  __m256i sums[TILE_ROWS];
+  __m256i sums[FEW_ROWS];
 
   UNROLL
   for (size_t half = 0; half < 2; half++) {
@@ -167,10 +168,11 @@ panel_part (const OxPanelFormat f,
             float *y,
             size_t y_stride,
             size_t rows,
+            size_t ahead,
             const size_t V,
             const size_t M)
 {
-  __m256 totals[2][TILE_ROWS];
+  __m256 totals[2][FEW_ROWS];
 
   UNROLL
   for (size_t v = 0; v < V; v++) {
@@ -179,6 +181,8 @@ panel_part (const OxPanelFormat f,
       totals[v][i] = _mm256_setzero_ps ();
   }
   for (size_t g = 0; g < groups; g++) {
+    if (ahead != 0 && g % 2 == 0)
+      prefetch_lines (panel + ox_panel_scales_offset (f, g), ahead, ox_panel_pair_bytes (f));
     UNROLL
     for (size_t v = 0; v < V; v++)
       add_group (f, panel, g, first + v * HALF_ROWS, x, groups, totals[v], M);
@@ -206,12 +210,13 @@ panel_tile (const OxPanelFormat f,
             float *y,
             size_t y_stride,
             size_t rows,
+            size_t ahead,
             const size_t P,
             const size_t M)
 {
   if (M <= 2)
-    panel_part (f, panel, 0, x, groups, y, y_stride, rows, 2, M);
+    panel_part (f, panel, 0, x, groups, y, y_stride, rows, ahead, 2, M);
   else
     for (size_t first = 0; first < OX_PANEL_ROWS && first < rows; first += HALF_ROWS)
-      panel_part (f, panel, first, x, groups, y + first, y_stride, rows - first, 1, M);
+      panel_part (f, panel, first, x, groups, y + first, y_stride, rows - first, ahead, 1, M);
 }

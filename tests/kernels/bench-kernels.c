@@ -1,5 +1,6 @@
 /* How fast the linear kernels are beside what the machine can do: read bandwidth measured in the same run, matvec in GB/s of
- * packed weights, matmul in GOPS (a multiplication and an addition are two). Best of several; one line a kernel.
+ * packed weights, matmul in GOPS (a multiplication and an addition are two). Best of several; one line a kernel. After matvec
+ * comes what a few activation rows at once cost, in times of matvec: reading the weights is the limit of both, so 1 is the aim.
  *
  *     bench-kernels [THREADS [LEVEL|all [MIB [TYPE]]]]      MIB: of weights in matvec; 256, far more than any cache, if not given
  *
@@ -11,11 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define COLS 2048
 #define MATMUL_ROWS 2048
 #define MATMUL_M 128
 #define REPEATS 7
+
+/* Activation rows that are multiplied at once, the first by matvec. */
+static const size_t batches[] = { 1, 2, 3, 4, 5, 6, 8 };
+#define N_BATCHES G_N_ELEMENTS (batches)
 
 typedef struct {
   const OxPackedMatrix *w;
@@ -86,18 +92,51 @@ run_read (void *data, size_t begin, size_t end, unsigned worker)
   atomic_fetch_add (&job->sum, sum_words (words + begin * 4 * STREAM_WORDS, (end - begin) * 4 * STREAM_WORDS));
 }
 
+/* With one thread its own time counts: what other programs take of the processor does not. */
+static double
+clock_seconds (OxPool *pool)
+{
+  struct timespec t;
+
+  clock_gettime (ox_pool_threads (pool) == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+  return (double) t.tv_sec + (double) t.tv_nsec * 1e-9;
+}
+
+/* Seconds of one run over @n items. */
+static double
+once (OxPool *pool, OxPoolFunc func, Job *job, size_t n, size_t grain)
+{
+  double begin = clock_seconds (pool);
+
+  ox_pool_run (pool, func, job, n, grain);
+  return clock_seconds (pool) - begin;
+}
+
 /* Seconds of the best of several runs over @n items. */
 static double
 best (OxPool *pool, OxPoolFunc func, Job *job, size_t n, size_t grain)
 {
   double seconds = 1e9;
 
-  for (unsigned i = 0; i < REPEATS; i++) {
-    gint64 begin = g_get_monotonic_time ();
-    ox_pool_run (pool, func, job, n, grain);
-    seconds = MIN (seconds, (double) (g_get_monotonic_time () - begin) * 1e-6);
-  }
+  for (unsigned i = 0; i < REPEATS; i++)
+    seconds = MIN (seconds, once (pool, func, job, n, grain));
   return seconds;
+}
+
+/* Seconds of the best runs of each of the batches, which take turns: what they are compared by must not change between them. Small
+ * matrices have more turns, so that each lasts long enough to be measured. */
+static void
+best_batches (OxPool *pool, Job *job, size_t packed, double seconds[N_BATCHES])
+{
+  size_t turns = MIN (2 * REPEATS * MAX ((64u << 20) / packed, 1), 2000);
+
+  for (size_t b = 0; b < N_BATCHES; b++)
+    seconds[b] = 1e9;
+  for (size_t i = 0; i < turns; i++)
+    for (size_t b = 0; b < N_BATCHES; b++) {
+      job->m = batches[b];
+      seconds[b] = MIN (seconds[b], once (pool, job->m == 1 ? run_matvec : run_matmul, job, job->w->rows, 64));
+    }
 }
 
 static double
@@ -150,7 +189,7 @@ bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision p
   void *source;
   uint8_t *x;
   float *in = g_new (float, COLS);
-  double pack_s, vec_s, mul_s;
+  double pack_s, mul_s, batch_s[N_BATCHES];
 
   kernel->packed_bytes (type, 16, COLS, &unit);
   rows = MAX (MATMUL_ROWS, (mib << 20) / unit * 16);
@@ -171,17 +210,23 @@ bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision p
     else
       memcpy (x + i * x_bytes, in, x_bytes);
   }
-  job = (Job) { .w = &w, .source = source, .x = x, .m = m, .y = g_new (float, MAX (rows, m * MATMUL_ROWS)) };
+  job = (Job) {
+    .w = &w, .source = source, .x = x, .m = m, .y = g_new (float, MAX (rows * batches[N_BATCHES - 1], m * MATMUL_ROWS))
+  };
 
   /* The source repeats, so every part may read its beginning. */
   pack_s = best (pool, run_pack, &job, rows, 64);
-  vec_s = best (pool, run_matvec, &job, rows, 64);
+  best_batches (pool, &job, packed, batch_s);
   w.rows = MATMUL_ROWS;
+  job.m = m;
   mul_s = best (pool, run_matmul, &job, MATMUL_ROWS, 64);
-  printf ("%-11s %-7s %-6s %-22s pack %6.2f GB/s   matvec %6.2f GB/s (%3.0f %%)   matmul %8.1f GOPS\n", level->name,
+  printf ("%-11s %-7s %-5s %-24s pack %5.2f GB/s   matvec %5.1f GB/s (%3.0f %%)", level->name,
           ox_type_info (type)->name, precision == OX_PRECISION_EXACT ? "exact" : "fast", kernel->name,
-          (double) (rows * row_bytes) / pack_s * 1e-9, (double) packed / vec_s * 1e-9,
-          (double) packed / vec_s * 1e-7 / bandwidth, 2.0 * MATMUL_ROWS * COLS * (double) m / mul_s * 1e-9);
+          (double) (rows * row_bytes) / pack_s * 1e-9, (double) packed / batch_s[0] * 1e-9,
+          (double) packed / batch_s[0] * 1e-7 / bandwidth);
+  for (size_t b = 1; b < N_BATCHES; b++)
+    printf ("  %zu: %4.2f", batches[b], batch_s[b] / batch_s[0]);
+  printf ("   matmul %7.1f GOPS\n", 2.0 * MATMUL_ROWS * COLS * (double) m / mul_s * 1e-9);
   fflush (stdout);
   free (w.data);
   free (x);

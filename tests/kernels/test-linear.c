@@ -238,6 +238,19 @@ test_linear (gconstpointer data)
       check_case (test->level->name, &test->level->kernels, test->type, test->precision, shapes[s], input, &random);
 }
 
+/* Every number of activation rows that has a tile of its own, and those that take two tiles; panels in pairs and one left over. */
+static void
+test_few_rows (gconstpointer data)
+{
+  const KernelLevel *level = data;
+  KernelRandom random = { 11 };
+
+  for (size_t t = 0; t < kernel_n_types; t++)
+    for (size_t m = 1; m <= 15; m++)
+      check_case (level->name, &level->kernels, kernel_types[t], OX_PRECISION_FAST, (Shape) { 49, 2, m }, INPUT_NORMAL,
+                  &random);
+}
+
 /* More columns than are expanded at a time, so that sums are carried from one part to the next. */
 static void
 test_long_rows (gconstpointer data)
@@ -288,6 +301,7 @@ main (int argc, char **argv)
   g_test_init (&argc, &argv, NULL);
   for (size_t l = 0; l < n_levels; l++) {
     g_autofree char *path = g_strdup_printf ("/linear/%s/long-rows", levels[l].name);
+    g_autofree char *few = g_strdup_printf ("/linear/%s/few-rows", levels[l].name);
     for (size_t t = 0; t < kernel_n_types; t++)
       for (int precision = OX_PRECISION_EXACT; precision <= OX_PRECISION_FAST; precision++) {
         LinearTest *test = g_new (LinearTest, 1);
@@ -298,6 +312,7 @@ main (int argc, char **argv)
         g_test_add_data_func_full (name, test, test_linear, g_free);
       }
     g_test_add_data_func (path, &levels[l], test_long_rows);
+    g_test_add_data_func (few, &levels[l], test_few_rows);
   }
   g_test_add_func ("/linear/refused-shapes", test_refused_shapes);
   return g_test_run ();
