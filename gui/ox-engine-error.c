@@ -39,6 +39,11 @@ ox_engine_describe_error (const GError *error, const char *model_name)
         _ ("%s computed values that make no sense, so the answer was ended. Its file may be damaged: download it "
            "again, or choose another model."),
         name);
+    case OX_ERROR_DRAFTER:
+      return g_strdup_printf (
+        _ (
+          "%s is a helper of another model, which it makes faster, and cannot answer by itself. Choose another model."),
+        name);
     case OX_ERROR_INVALID:
       break;
     }
