@@ -592,7 +592,7 @@ test_killed (void)
     model = load (path, OX_MODEL_WEIGHTS_Q8, NULL, NULL);
     _exit (model != NULL ? 0 : 1);
   }
-  for (guint i = 0; i < 2000 && !found; i++) {
+  for (guint i = 0; i < 20000 && !found; i++) {
     g_autoptr (GPtrArray) names = list_folder ();
 
     for (guint j = 0; j < names->len; j++) {
