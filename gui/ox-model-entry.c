@@ -228,9 +228,8 @@ ox_model_entry_update (OxModelEntry *self, const OxModelPlan *plan, const GError
   } else {
     self->name = g_strdup (self->file_name);
     self->drafter = g_error_matches (error, OX_ERROR, OX_ERROR_DRAFTER);
-    self->state = self->drafter || g_error_matches (error, OX_ERROR, OX_ERROR_UNSUPPORTED)
-                    ? OX_MODEL_ENTRY_UNSUPPORTED
-                    : OX_MODEL_ENTRY_DAMAGED;
+    self->state = self->drafter || g_error_matches (error, OX_ERROR, OX_ERROR_UNSUPPORTED) ? OX_MODEL_ENTRY_UNSUPPORTED
+                                                                                           : OX_MODEL_ENTRY_DAMAGED;
     g_free (self->reason);
     self->reason = ox_engine_describe_error (error, self->name);
     self->details = g_strdup (error->message);
