@@ -80,8 +80,8 @@ void ox_session_take_draft_state (OxSession *session, OxDraftState *draft);
 /* What guesses ahead in this session; NULL when speculation is off. To be asked for before the prompt is read: a drafter follows from
  * there. */
 gboolean ox_session_get_lookahead (OxSession *session, struct _OxLookahead **lookahead, GError **error);
-/* As ox_session_eval() with OX_LOGITS_ALL, for at most OX_LOGIT_ROWS tokens that may be taken back: ox_session_keep() has to follow
- * before anything else is run. */
+/* As ox_session_eval() with OX_LOGITS_ALL, for at most OX_LOGIT_ROWS tokens, and no more than a chunk has, that may be taken back:
+ * ox_session_keep() has to follow before anything else is run. */
 gboolean ox_session_try (
   OxSession *session, const guint32 *ids, guint n, float *logits_out, GCancellable *cancellable, GError **error);
 /* Keeps the first @n of the tokens tried last, to the same bits as if the others had never been run. */

@@ -354,6 +354,12 @@ gboolean
 ox_session_try (
   OxSession *session, const guint32 *ids, guint n, float *logits_out, GCancellable *cancellable, GError **error)
 {
+  /* What is tried has to be taken back whole, and shown to a drafter whole. */
+  if (n > session->state->options.chunk) {
+    g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "%u tokens cannot be tried at once, at most %u can be", n,
+                 session->state->options.chunk);
+    return FALSE;
+  }
   if (!mark_recurrent (session, n, error))
     return FALSE;
   session->tried = n;
