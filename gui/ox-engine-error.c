@@ -31,8 +31,8 @@ ox_engine_describe_error (const GError *error, const char *model_name)
       return g_strdup_printf (
         _ ("%s does not fit in the memory that is free now. Close other programs, or choose a smaller model."), name);
     case OX_ERROR_CONTEXT_FULL:
-      return g_strdup_printf (_ ("This conversation is longer than %s can read at once. Have the oldest messages left "
-                                 "out (Shorten Oldest, below), or start a new chat."),
+      return g_strdup_printf (_ ("This conversation is longer than %s can read at once. Choose “Leave Out Oldest” "
+                                 "below, or start a new chat."),
                               name);
     case OX_ERROR_NUMERIC:
       return g_strdup_printf (

@@ -23,6 +23,8 @@ context_free (Context *context)
   g_free (context);
 }
 
+#define SEPARATOR "\302\240· "
+
 /* What a person may want to know: size, form, parameters, length. */
 static char *
 dup_facts (OxModelEntry *entry)
@@ -34,25 +36,28 @@ dup_facts (OxModelEntry *entry)
 
   if (!ox_model_entry_get_usable (entry) && reason != NULL)
     return g_strdup (reason);
+  /* A dot ends a line, it does not begin one. */
   g_string_append (facts, size);
   if (ox_model_entry_get_format (entry) != NULL)
-    g_string_append_printf (facts, " · %s", ox_model_entry_get_format (entry));
+    g_string_append_printf (facts, SEPARATOR "%s", ox_model_entry_get_format (entry));
   if (plan != NULL) {
-    g_autofree char *needed = g_format_size (plan->memory_needed);
-    g_string_append (facts, " · ");
+    g_string_append (facts, SEPARATOR);
     if (plan->parameters >= 950000000)
       /* Translators: number of a model's parameters, in thousand millions. */
       g_string_append_printf (facts, _ ("%.1f billion parameters"), (double) plan->parameters / 1e9);
     else
       g_string_append_printf (facts, _ ("%.0f million parameters"), (double) plan->parameters / 1e6);
-    g_string_append (facts, " · ");
-    g_string_append_printf (facts, _ ("%'u tokens"), plan->context_length);
-    g_string_append (facts, " · ");
+    g_string_append (facts, SEPARATOR);
+    g_string_append_printf (facts, _ ("chats of up to %'u tokens"), plan->context_length);
+  }
+  if (reason != NULL) {
+    g_string_append_printf (facts, "\n%s", reason);
+  } else if (plan != NULL) {
+    g_autofree char *needed = g_format_size (plan->memory_needed);
+    g_string_append (facts, SEPARATOR);
     /* Translators: an amount of memory. */
     g_string_append_printf (facts, _ ("needs %s of memory"), needed);
   }
-  if (reason != NULL)
-    g_string_append_printf (facts, "\n%s", reason);
   return g_string_free (g_steal_pointer (&facts), FALSE);
 }
 

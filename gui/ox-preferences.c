@@ -42,10 +42,10 @@ static const struct {
   const char *title;
   const char *subtitle;
 } weights[] = {
-  { "automatic", N_ ("Automatic"), N_ ("High if it fits, else balanced") },
-  { "balanced", N_ ("Balanced"), N_ ("Least memory and quickest: 4 bits a weight (Q4)") },
+  { "automatic", N_ ("Automatic"), N_ ("High, or balanced where memory is short") },
+  { "balanced", N_ ("Balanced"), N_ ("Least memory and quickest, but less exact: 4 bits a weight (Q4)") },
   { "high", N_ ("High"), N_ ("Nearly as good as the original: 8 bits a weight (Q8)") },
-  { "original", N_ ("Original"), N_ ("As the file has them (BF16, F16): most memory, slowest") },
+  { "original", N_ ("Original"), N_ ("As in the file (BF16, F16): most memory, slowest") },
 };
 
 static void
@@ -69,6 +69,26 @@ static GVariant *
 selected_to_weights (const GValue *value, const GVariantType *type, gpointer user_data)
 {
   return g_variant_new_string (weights[MIN (g_value_get_uint (value), G_N_ELEMENTS (weights) - 1)].value);
+}
+
+/* Threads: 0 is told in a word. */
+
+static gboolean
+threads_output_cb (AdwSpinRow *row)
+{
+  if (adw_spin_row_get_value (row) > 0)
+    return FALSE;
+  gtk_editable_set_text (GTK_EDITABLE (row), _ ("Automatic"));
+  return TRUE;
+}
+
+static int
+threads_input_cb (AdwSpinRow *row, double *value)
+{
+  if (!g_str_equal (gtk_editable_get_text (GTK_EDITABLE (row)), _ ("Automatic")))
+    return FALSE;
+  *value = 0;
+  return TRUE;
 }
 
 /* Prepared models */
@@ -185,14 +205,16 @@ show_platform (OxPreferences *self)
     g_strdup_printf (ngettext ("%s, %u core", "%s, %u cores", platform->cores), platform->cpu, platform->cores);
   /* Translators: amounts of memory. */
   g_autofree char *memory = g_strdup_printf (_ ("%s, of which %s are free now"), total, available);
-  g_autofree char *threads = g_strdup_printf (
-    _ ("0 chooses by the processor, which has %u cores to use. Applies when a model is loaded."), platform->cores);
+  /* Translators: the number of the processor's cores, the most threads that can be chosen. */
+  g_autofree char *threads =
+    g_strdup_printf (_ ("At most %u, one a core. Takes effect when a model is loaded."), platform->cores);
 
   adw_preferences_row_set_use_markup (ADW_PREFERENCES_ROW (self->cpu_row), FALSE);
   adw_action_row_set_subtitle (self->cpu_row, cpu);
   adw_action_row_set_subtitle (self->memory_row, memory);
   adw_action_row_set_subtitle (ADW_ACTION_ROW (self->threads_row), threads);
   gtk_adjustment_set_upper (self->threads_adjustment, MAX (platform->cores, 1));
+  gtk_editable_set_width_chars (GTK_EDITABLE (self->threads_row), (int) g_utf8_strlen (_ ("Automatic"), -1) + 1);
 }
 
 static void
@@ -237,6 +259,8 @@ ox_preferences_class_init (OxPreferencesClass *klass)
   gtk_widget_class_bind_template_child (widget_class, OxPreferences, folders_group);
   gtk_widget_class_bind_template_callback (widget_class, add_folder_cb);
   gtk_widget_class_bind_template_callback (widget_class, weights_selected_cb);
+  gtk_widget_class_bind_template_callback (widget_class, threads_input_cb);
+  gtk_widget_class_bind_template_callback (widget_class, threads_output_cb);
   gtk_widget_class_bind_template_callback (widget_class, clear_cache_cb);
 }
 

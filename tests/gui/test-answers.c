@@ -101,7 +101,7 @@ static GtkRevealer *
 find_full (Test *test)
 {
   return GTK_REVEALER (
-    gtk_widget_get_ancestor (find (test, GTK_TYPE_BUTTON, "label", "Shorten _Oldest"), GTK_TYPE_REVEALER));
+    gtk_widget_get_ancestor (find (test, GTK_TYPE_BUTTON, "label", "Leave Out _Oldest"), GTK_TYPE_REVEALER));
 }
 
 /* Counting runs beside typing; a full chat says so before anything is sent. */
@@ -121,7 +121,7 @@ test_full (Test *test)
   gui_test_wait (gtk_revealer_get_reveal_child (full), 5);
   g_assert_true (gtk_widget_has_css_class (ring, "warning"));
 
-  g_signal_emit_by_name (find (test, GTK_TYPE_BUTTON, "label", "Shorten _Oldest"), "clicked");
+  g_signal_emit_by_name (find (test, GTK_TYPE_BUTTON, "label", "Leave Out _Oldest"), "clicked");
   g_assert_true (ox_conversation_get_flag (conversation, "drop-oldest", FALSE));
   g_assert_false (gtk_revealer_get_reveal_child (full));
   gui_test_wait (!gtk_widget_has_css_class (ring, "warning"), 5);
@@ -208,6 +208,15 @@ test_preferences (Test *test)
   adw_switch_row_set_active (ADW_SWITCH_ROW (guess), FALSE);
   g_assert_cmpint (ox_engine_get_speculation (engine), ==, OX_SPECULATION_OFF);
   adw_switch_row_set_active (ADW_SWITCH_ROW (guess), TRUE);
+
+  GtkWidget *threads = gui_test_find (GTK_WIDGET (dialog), ADW_TYPE_SPIN_ROW, "title", "_Threads");
+  g_assert_cmpstr (gtk_editable_get_text (GTK_EDITABLE (threads)), ==, "Automatic");
+  adw_spin_row_set_value (ADW_SPIN_ROW (threads), 1);
+  g_assert_cmpstr (gtk_editable_get_text (GTK_EDITABLE (threads)), ==, "1");
+  g_assert_cmpint (g_settings_get_int (settings, "threads"), ==, 1);
+  gtk_editable_set_text (GTK_EDITABLE (threads), "Automatic");
+  adw_spin_row_update (ADW_SPIN_ROW (threads));
+  g_assert_cmpint (g_settings_get_int (settings, "threads"), ==, 0);
 
   g_autoptr (OxToolbox) toolbox = ox_engine_ref_toolbox (engine);
   g_assert_cmpuint (ox_toolbox_get_length (toolbox), ==, 3);

@@ -179,7 +179,7 @@ get_drop_cb (int *value, gboolean drop)
 static void
 test_composer_full (ComposerTest *test, gconstpointer data)
 {
-  GtkWidget *shorten = gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_BUTTON, "label", "Shorten _Oldest");
+  GtkWidget *shorten = gui_test_find (GTK_WIDGET (test->composer), GTK_TYPE_BUTTON, "label", "Leave Out _Oldest");
   GtkWidget *revealer = gtk_widget_get_ancestor (shorten, GTK_TYPE_REVEALER);
   OxContextUse use = { .prompt_tokens = 8191, .context_length = 8192 };
   int drop = -1;

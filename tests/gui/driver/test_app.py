@@ -266,8 +266,8 @@ def length(program, _models, home, _state):
     app.write("Say moon in capitals. " * 2000)
     wait_for("what to do about it", lambda: app.has_text("This chat is full"))
     assert usage(app) == 100
-    app.press_button("Shorten Oldest")
-    wait_for("the hint to go", lambda: not app.find(Atspi.Role.BUTTON, "Shorten Oldest"))
+    app.press_button("Leave Out Oldest")
+    wait_for("the hint to go", lambda: not app.find(Atspi.Role.BUTTON, "Leave Out Oldest"))
     app.send("What is the opposite of big?")
     wait_for("a second answer", lambda: len(app.messages()) == 4 and len(answer_text(app)) > 0)
     wait_idle(app)
