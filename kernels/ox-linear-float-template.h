@@ -199,6 +199,10 @@ float_few (const uint32_t type,
       float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, ahead, V, M <= FLOAT_TILE_ROWS ? M : 1);       \
     break;
 
+  if (TILES_ARE_LOOPS) {
+    float_tile (type, panel, panel_bytes, x, cols, y, y_stride, rows, ahead, V, m);
+    return;
+  }
   switch (m) {
     FLOAT_FEW (1)
     FLOAT_FEW (2)

@@ -27,6 +27,10 @@ panel_few (const OxPanelFormat f,
       panel_tile (f, panel, x, groups, y, y_stride, rows, ahead, 1, M <= FEW_ROWS ? M : 1);                            \
     break;
 
+  if (TILES_ARE_LOOPS) {
+    panel_tile (f, panel, x, groups, y, y_stride, rows, ahead, 1, m);
+    return;
+  }
   switch (m) {
     PANEL_FEW (1)
     PANEL_FEW (2)

@@ -1,5 +1,6 @@
 /* How tiles are compiled: loops over constant bounds are unrolled so that sums live in registers. Under sanitizers, which make
- * every load a branch, they stay loops: the same results from code that compiles in reasonable time.
+ * every load a branch, they stay loops and one tile serves any number of activation rows: the same results from code that compiles in
+ * reasonable time.
  *
  * Tiles of few activation rows wait for memory. What they compute fills the processor's window sooner than the lines asked for are
  * there, so they ask for them ahead of their work, by PREFETCH_BYTES.
@@ -14,16 +15,18 @@
 #define ALWAYS_INLINE __attribute__ ((always_inline)) static inline
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNROLL
-#define UNROLL_ROWS
+#define TILES_ARE_LOOPS 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define UNROLL
-#define UNROLL_ROWS
+#define TILES_ARE_LOOPS 1
 #endif
 #endif
 
-#ifndef UNROLL
+#ifdef TILES_ARE_LOOPS
+#define UNROLL
+#define UNROLL_ROWS
+#else
+#define TILES_ARE_LOOPS 0
 #define UNROLL _Pragma ("GCC unroll 8")
 #define UNROLL_ROWS _Pragma ("GCC unroll 16")
 #endif
