@@ -401,6 +401,12 @@ run_sigmoid (const OxKernels *kernels, float *y, const float *gate, const float 
 }
 
 static void
+run_copy (const OxKernels *kernels, float *y, const float *x, const float *b, float s, gsize n)
+{
+  memcpy (y, x, n * sizeof (float));
+}
+
+static void
 run_add (const OxKernels *kernels, float *y, const float *x, const float *b, float s, gsize n)
 {
   kernels->add (y, x, n);
@@ -500,8 +506,12 @@ cpu_softcap (OxOps *ops, OxTensor *x, float cap)
 static void
 cpu_read (OxOps *ops, const OxTensor *x, float *values)
 {
-  if (ox_ops_cpu_running ((OxOpsCpu *) ops))
-    memcpy (values, ox_cpu_rows (x), (gsize) x->rows * x->cols * sizeof (float));
+  OxOpsCpu *self = (OxOpsCpu *) ops;
+
+  /* Scores of several tokens over a large vocabulary are megabytes. */
+  if (ox_ops_cpu_running (self))
+    run_elements (
+      (ElementWork) { .self = self, .run = run_copy, .y = values, .a = ox_cpu_rows (x), .n = n_elements (x) });
 }
 
 static void
