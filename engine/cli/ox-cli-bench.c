@@ -258,7 +258,7 @@ ox_cli_bench (OxCli *cli, int argc, char **argv)
   int exit_code;
 
   if (!ox_cli_parse (
-        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, NULL,
+        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "--model PATH",
         "Reads prompts of 128 and 512 tokens, writes behind one of 128, and measures the read bandwidth of this\n"
         "computer before and after: writing a token reads every weight, so that is its limit. verify_4: what checking\n"
         "four tokens at once, as speculation does, costs beside writing one.\n\n"

@@ -193,6 +193,8 @@ talk (Chat *chat, OxSession *session, const OxSampling *sampling)
   int exit_code;
 
   start_chat (chat);
+  if (chat->interactive && !chat->cli->quiet)
+    fputs ("Type a message. /reset forgets the conversation, /quit ends it, Ctrl+C stops an answer.\n", stderr);
   for (;;) {
     g_autoptr (GError) error = NULL;
     g_autofree char *message = NULL;
@@ -266,7 +268,7 @@ ox_cli_chat (OxCli *cli, int argc, char **argv)
 
   if (!ox_cli_parse (
         cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD | OX_CLI_OPTIONS_AHEAD | OX_CLI_OPTIONS_SAMPLE,
-        entries, NULL,
+        entries, "--model PATH",
         "Every line is a message; a line that ends with \\ goes on in the next one. /reset forgets the conversation,\n"
         "/quit or Ctrl+D ends it. Ctrl+C stops an answer; at the prompt it ends the program. Attached files are part\n"
         "of the first message; with --tools the model reads them by lines instead.\n\n"

@@ -139,14 +139,15 @@ ox_cli_dry_run (OxCli *cli, int argc, char **argv)
     { NULL },
   };
   g_autofree char *names = g_strjoinv (", ", (char **) ox_dry_model_get_names ());
+  g_autofree char *lines = g_strjoinv ("\n  ", (char **) ox_dry_model_get_names ());
   g_autofree char *description = g_strdup_printf (
     "Loads and runs a model of a published shape whose weights are random numbers, made as they are read. So it tells\n"
     "what the real one takes here before anybody has downloaded it.\n\n"
-    "Shapes: %s\n\n"
+    "Shapes:\n  %s\n\n"
     "Examples:\n"
     "  oxinfer-cli dry-run gemma-4-e2b\n"
     "  oxinfer-cli dry-run gemma-4-12b --weights q4 --json",
-    names);
+    lines);
   OxModelOptions options;
   DryRun run = { 0 };
   g_autoptr (GError) error = NULL;
@@ -155,7 +156,7 @@ ox_cli_dry_run (OxCli *cli, int argc, char **argv)
   if (!ox_cli_parse (cli, argc, argv, OX_CLI_OPTIONS_LOAD, entries, "SHAPE", description, &rest, &exit_code))
     return exit_code;
   if (rest == NULL || g_strv_length (rest) != 1 || !g_strv_contains (ox_dry_model_get_names (), rest[0]))
-    return ox_cli_usage (cli, "which shape? One of %s", names);
+    return ox_cli_usage (cli, "which shape? There are %s", names);
   if (tokens < 1 || tokens > MOST_TOKENS)
     return ox_cli_usage (cli, "--tokens is between 1 and %d", MOST_TOKENS);
   ox_cli_get_model_options (cli, &options);

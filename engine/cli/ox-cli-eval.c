@@ -134,10 +134,12 @@ ox_cli_eval (OxCli *cli, int argc, char **argv)
   g_auto (GStrv) rest = NULL;
   const GOptionEntry entries[] = {
     { "against", 0, 0, G_OPTION_ARG_FILENAME, &eval.against,
-      "Compare with the same model in another precision, with weights held in another way", "PRECISION/WEIGHTS" },
+      "Compare with the same model in another precision, or with its weights held in another way",
+      "PRECISION/WEIGHTS" },
     { "reference", 0, 0, G_OPTION_ARG_FILENAME, &eval.reference_path, "Compare with another model of the same tokens",
       "PATH" },
-    { "window", 0, 0, G_OPTION_ARG_INT, &eval.window, "Tokens that are looked at together (default: 512)", "N" },
+    { "window", 0, 0, G_OPTION_ARG_INT, &eval.window,
+      "Tokens that are read together, and that predictions can see (default: 512)", "N" },
     { "positions", 0, 0, G_OPTION_ARG_INT, &eval.positions, "Predictions at most (default: all of the text)", "N" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object", NULL },
     { "quiet", 'q', 0, G_OPTION_ARG_NONE, &cli->quiet, "No progress", NULL },
@@ -146,7 +148,7 @@ ox_cli_eval (OxCli *cli, int argc, char **argv)
   int exit_code;
 
   if (!ox_cli_parse (
-        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "FILE",
+        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "--model PATH FILE",
         "Perplexity is how many tokens the model wavers between: less is better, of texts cut into the same tokens.\n"
         "Against another version of a model: how far its predictions are from it, over the whole vocabulary, and how\n"
         "often both hold the same token likeliest. FILE is UTF-8 text; - is standard input.\n\n"

@@ -326,7 +326,7 @@ ox_cli_generate (OxCli *cli, int argc, char **argv)
 
   if (!ox_cli_parse (
         cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD | OX_CLI_OPTIONS_AHEAD | OX_CLI_OPTIONS_SAMPLE,
-        entries, "[PROMPT]",
+        entries, "--model PATH [PROMPT]",
         "The prompt is the argument, in which - stands for standard input, or standard input alone. With --ids or\n"
         "--logits the answer is written token by token as the network says it, thinking and calls included.\n\n"
         "Examples:\n"

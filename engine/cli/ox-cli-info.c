@@ -292,7 +292,7 @@ ox_cli_tokenize (OxCli *cli, int argc, char **argv)
   int exit_code;
 
   if (!ox_cli_parse (
-        cli, argc, argv, OX_CLI_OPTIONS_MODEL, entries, "[TEXT]",
+        cli, argc, argv, OX_CLI_OPTIONS_MODEL, entries, "--model PATH [TEXT]",
         "The text is the argument, or standard input when there is none; every byte of it counts. No BOS is added.\n"
         "The model may be a tokenizer.json, too.\n\n"
         "Examples:\n"

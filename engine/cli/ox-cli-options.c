@@ -50,7 +50,8 @@ add_groups (OxCli *cli, GOptionContext *context, OxCliOptions groups)
   };
   const GOptionEntry sample[] = {
     { "greedy", 0, 0, G_OPTION_ARG_NONE, &cli->greedy, "Always the likeliest token, as with --temperature 0", NULL },
-    { "temperature", 0, 0, G_OPTION_ARG_DOUBLE, &cli->temperature, "0: always the likeliest token", "X" },
+    { "temperature", 0, 0, G_OPTION_ARG_DOUBLE, &cli->temperature,
+      "0: always the likeliest token; higher: freer (default: the model's, as for those below)", "X" },
     { "top-k", 0, 0, G_OPTION_ARG_INT, &cli->top_k, "Choose among the N likeliest (0: all)", "N" },
     { "top-p", 0, 0, G_OPTION_ARG_DOUBLE, &cli->top_p, "Choose among the likeliest that have probability X together",
       "X" },

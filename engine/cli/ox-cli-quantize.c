@@ -87,15 +87,16 @@ ox_cli_quantize (OxCli *cli, int argc, char **argv)
   const char *path;
   int exit_code;
 
-  if (!ox_cli_parse (cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "[MODEL]",
-                     "Rounds and packs the weights now, so that the next start of the model, in the app or here, only "
-                     "reads them. The\n"
-                     "result is kept in the cache folder, where every start would put it.\n\n"
-                     "Examples:\n"
-                     "  oxinfer-cli quantize Qwen3.5-2B\n"
-                     "  oxinfer-cli quantize gemma-4-12b-it --weights q4\n"
-                     "  oxinfer-cli quantize --clear",
-                     &rest, &exit_code))
+  if (!ox_cli_parse (
+        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "[MODEL]",
+        "Rounds and packs the weights now, so that the next start of the model, in the app or here, only\n"
+        "reads them. The result is kept in the cache folder, where the first start would put it. The model\n"
+        "may be named without --model.\n\n"
+        "Examples:\n"
+        "  oxinfer-cli quantize Qwen3.5-2B\n"
+        "  oxinfer-cli quantize gemma-4-12b-it --weights q4\n"
+        "  oxinfer-cli quantize --clear",
+        &rest, &exit_code))
     return exit_code;
   if (clear && cli->model_path == NULL && rest == NULL)
     return clear_kept (cli);

@@ -46,6 +46,8 @@ print_help (FILE *stream)
          "  oxinfer-cli info --model model.gguf\n"
          "  oxinfer-cli eval --model model --weights q4 --against exact/stored text.txt\n"
          "  oxinfer-cli bench --model model.gguf --json\n"
+         "  oxinfer-cli quantize Qwen3.5-2B\n"
+         "  oxinfer-cli dry-run gemma-4-12b --weights q4\n"
          "\n"
          "Exit codes:\n"
          "  0  fine\n"
