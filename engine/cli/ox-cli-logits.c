@@ -16,6 +16,7 @@
 struct _OxCliLogits {
   GFile *file;
   GFileOutputStream *stream;
+  gboolean is_new; /* nothing of that name was there */
   gboolean is_npy;
   guint vocab_size;
   guint64 n_rows;
@@ -25,6 +26,19 @@ gboolean
 ox_cli_logits_knows (const char *path)
 {
   return g_str_has_suffix (path, ".npy") || g_str_has_suffix (path, ".safetensors");
+}
+
+/* What the file system says about a write does not say where. */
+static gboolean
+write_all (OxCliLogits *logits, const void *bytes, gsize n, GError **error)
+{
+  g_autofree char *name = NULL;
+
+  if (g_output_stream_write_all (G_OUTPUT_STREAM (logits->stream), bytes, n, NULL, NULL, error))
+    return TRUE;
+  name = g_file_get_parse_name (logits->file);
+  g_prefix_error (error, "%s: ", name);
+  return FALSE;
 }
 
 OxCliLogits *
@@ -37,9 +51,9 @@ ox_cli_logits_new (const char *path, guint vocab_size, GError **error)
   logits->file = g_file_new_for_commandline_arg (path);
   logits->is_npy = g_str_has_suffix (path, ".npy");
   logits->vocab_size = vocab_size;
+  logits->is_new = !g_file_query_exists (logits->file, NULL);
   logits->stream = g_file_replace (logits->file, NULL, FALSE, G_FILE_CREATE_REPLACE_DESTINATION, NULL, error);
-  if (logits->stream == NULL ||
-      !g_output_stream_write_all (G_OUTPUT_STREAM (logits->stream), header, sizeof header, NULL, NULL, error))
+  if (logits->stream == NULL || !write_all (logits, header, sizeof header, error))
     return NULL;
   return g_steal_pointer (&logits);
 }
@@ -53,6 +67,9 @@ ox_cli_logits_free (OxCliLogits *logits)
     /* Closed after having been cancelled, a replacement is dropped. */
     g_cancellable_cancel (cancelled);
     g_output_stream_close (G_OUTPUT_STREAM (logits->stream), cancelled, NULL);
+    /* A new one is not. */
+    if (logits->is_new)
+      g_file_delete (logits->file, NULL, NULL);
   }
   g_clear_object (&logits->stream);
   g_clear_object (&logits->file);
@@ -68,8 +85,7 @@ ox_cli_logits_add (OxCliLogits *logits, const float *row, GError **error)
   for (guint i = 0; i < logits->vocab_size; i++)
     words[i] = GUINT32_TO_LE (words[i]);
   logits->n_rows++;
-  return g_output_stream_write_all (G_OUTPUT_STREAM (logits->stream), words, logits->vocab_size * sizeof *words, NULL,
-                                    NULL, error);
+  return write_all (logits, words, logits->vocab_size * sizeof *words, error);
 }
 
 static gboolean
@@ -79,8 +95,7 @@ write_ids (OxCliLogits *logits, const GArray *ids, GError **error)
 
   for (guint i = 0; i < ids->len; i++)
     words[i] = GINT64_TO_LE ((gint64) g_array_index (ids, guint32, i));
-  return g_output_stream_write_all (G_OUTPUT_STREAM (logits->stream), words, ids->len * sizeof *words, NULL, NULL,
-                                    error);
+  return write_all (logits, words, ids->len * sizeof *words, error);
 }
 
 /* The header's text, of which the rest is spaces. */
@@ -123,6 +138,6 @@ ox_cli_logits_finish (OxCliLogits *logits, const GArray *prompt, const GArray *i
       return FALSE;
   }
   return g_seekable_seek (G_SEEKABLE (logits->stream), 0, G_SEEK_SET, NULL, error) &&
-         g_output_stream_write_all (G_OUTPUT_STREAM (logits->stream), header, sizeof header, NULL, NULL, error) &&
+         write_all (logits, header, sizeof header, error) &&
          g_output_stream_close (G_OUTPUT_STREAM (logits->stream), NULL, error);
 }

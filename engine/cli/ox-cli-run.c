@@ -5,6 +5,7 @@
 #include "ox-cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -164,12 +165,12 @@ ox_cli_write_json (OxCli *cli, yyjson_mut_doc *doc)
 
 /* ---- Input ---- */
 
-/* Reads some more of standard input behind @text. FALSE at its end, or with an error. */
+/* Reads some more of @fd, which is called @name, behind @text. @n_read counts what came, NULs too. FALSE at its end, or with an error. */
 static gboolean
-read_more (OxCli *cli, GString *text, GError **error)
+read_more (OxCli *cli, int fd, const char *name, GString *text, gsize *n_read, GError **error)
 {
   GPollFD cancel;
-  struct pollfd fds[2] = { { .fd = STDIN_FILENO, .events = POLLIN } };
+  struct pollfd fds[2] = { { .fd = fd, .events = POLLIN } };
   nfds_t n_fds = 1;
   char buffer[4096];
   gssize n;
@@ -186,13 +187,16 @@ read_more (OxCli *cli, GString *text, GError **error)
   if (g_cancellable_set_error_if_cancelled (cli->cancellable, error))
     return FALSE;
 
-  n = read (STDIN_FILENO, buffer, sizeof buffer);
+  n = read (fd, buffer, sizeof buffer);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN))
+    return TRUE;
   if (n < 0) {
-    g_set_error (error, OX_ERROR, OX_ERROR_IO, "cannot read standard input: %s", g_strerror (errno));
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "cannot read %s: %s", name, g_strerror (errno));
     return FALSE;
   }
-  if (text->len + n > MAX_INPUT_BYTES) {
-    g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "standard input has more than %u MB", MAX_INPUT_BYTES >> 20);
+  *n_read += (gsize) n;
+  if (*n_read > MAX_INPUT_BYTES) {
+    g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "%s has more than %u MB", name, MAX_INPUT_BYTES >> 20);
     return FALSE;
   }
   /* A NUL would end the text early; nobody means one. */
@@ -202,13 +206,14 @@ read_more (OxCli *cli, GString *text, GError **error)
   return n > 0;
 }
 
-char *
-ox_cli_read_all (OxCli *cli, GError **error)
+static char *
+read_to_end (OxCli *cli, int fd, const char *name, GError **error)
 {
   g_autoptr (GString) text = g_string_new (NULL);
   g_autoptr (GError) local_error = NULL;
+  gsize n_read = 0;
 
-  while (read_more (cli, text, &local_error))
+  while (read_more (cli, fd, name, text, &n_read, &local_error))
     ;
   if (local_error != NULL) {
     g_propagate_error (error, g_steal_pointer (&local_error));
@@ -218,30 +223,39 @@ ox_cli_read_all (OxCli *cli, GError **error)
 }
 
 char *
+ox_cli_read_all (OxCli *cli, GError **error)
+{
+  return read_to_end (cli, STDIN_FILENO, "standard input", error);
+}
+
+char *
 ox_cli_read_file (OxCli *cli, const char *path, GError **error)
 {
   g_autoptr (GFile) file = g_file_new_for_commandline_arg (path);
-  g_autofree char *bytes = NULL;
   g_autofree char *shown = g_filename_display_name (path);
-  gsize len, kept = 0;
+  g_autofree char *bytes = NULL;
+  int fd = -1;
 
-  if (!g_file_load_contents (file, cli->cancellable, &bytes, &len, NULL, error))
-    return NULL;
-  if (len > MAX_INPUT_BYTES) {
-    g_set_error (error, OX_ERROR, OX_ERROR_IO, "%s has more than %u MB", shown, MAX_INPUT_BYTES >> 20);
+  /* A pipe that nobody writes to yet would hold up the opening, where nothing stops it. */
+  if (g_file_peek_path (file) != NULL)
+    fd = open (g_file_peek_path (file), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  else
+    errno = ENOENT;
+  if (fd < 0) {
+    g_set_error (error, OX_ERROR, errno == ENOENT ? OX_ERROR_NOT_FOUND : OX_ERROR_IO, "cannot open %s: %s", shown,
+                 g_strerror (errno));
     return NULL;
   }
-  for (gsize i = 0; i < len; i++)
-    if (bytes[i] != '\0')
-      bytes[kept++] = bytes[i];
-  return g_utf8_make_valid (bytes, (gssize) kept);
+  bytes = read_to_end (cli, fd, shown, error);
+  close (fd);
+  return bytes != NULL ? g_utf8_make_valid (bytes, -1) : NULL;
 }
 
 char *
 ox_cli_read_line (OxCli *cli, GString *pending, GError **error)
 {
   gboolean more = TRUE;
-  gsize searched = 0;
+  gsize searched = 0, n_read = pending->len;
 
   for (;;) {
     const char *end = memchr (pending->str + searched, '\n', pending->len - searched);
@@ -258,7 +272,7 @@ ox_cli_read_line (OxCli *cli, GString *pending, GError **error)
     if (!more)
       return NULL;
     searched = pending->len;
-    more = read_more (cli, pending, &local_error);
+    more = read_more (cli, STDIN_FILENO, "standard input", pending, &n_read, &local_error);
     if (local_error != NULL) {
       g_propagate_error (error, g_steal_pointer (&local_error));
       return NULL;

@@ -28,6 +28,23 @@ static const Case cases[] = {
   { "full", "timeout 20 \"$0\" generate -m \"$1\" -n 5 hello >/dev/full", 1, "", "No space left" },
   { "help-full", "timeout 20 \"$0\" --help >/dev/full", 1, "", "No space left" },
   { "help-of-command-full", "timeout 20 \"$0\" generate --help >/dev/full", 1, "", "No space left" },
+  { "endless", "timeout 20 \"$0\" generate -m \"$1\" </dev/zero", 2, "", "standard input has more than" },
+  { "chat-endless", "timeout 20 \"$0\" chat -m \"$1\" </dev/zero", 2, "", "standard input has more than" },
+  { "schema-endless", "timeout 20 \"$0\" generate -m \"$1\" --json-schema /dev/zero hello", 2, "",
+    "/dev/zero has more than" },
+  { "attach-endless", "echo hello | timeout 20 \"$0\" chat -m \"$1\" --attach /dev/zero", 2, "",
+    "/dev/zero has more than" },
+  { "attach-folder", "echo hello | timeout 20 \"$0\" chat -m \"$1\" --attach /", 1, "", "cannot read /" },
+  { "attach-pipe", "printf abc | timeout 20 \"$0\" chat -m \"$1\" -n 3 --attach /dev/stdin", 0, "", "" },
+  /* A pipe without a writer is given up at the first Ctrl+C. */
+  { "attach-silent-pipe",
+    "d=$(mktemp -d); mkfifo $d/p; timeout -s INT 2 \"$0\" chat -m \"$1\" --attach $d/p; r=$?; rm -r $d; exit $r", 124,
+    "", "" },
+  { "logits-full",
+    "d=$(mktemp -d); (ulimit -f 1; trap '' XFSZ; timeout 20 \"$0\" generate -m \"$1\" -n 60 --logits $d/x.npy hello); "
+    "r=$?; "
+    "ls $d; rm -r $d; exit $r",
+    1, "", "x.npy: " },
   { "version-full", "timeout 20 \"$0\" --version >/dev/full", 1, "", "No space left" },
 };
 
