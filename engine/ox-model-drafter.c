@@ -15,14 +15,26 @@ load_assistant (OxModel *model, OxLoader *loader, const char *path, GCancellable
   if (model->drafter_weights == NULL ||
       (model->drafter_config = ox_config_load (path, model->drafter_weights, error)) == NULL)
     return FALSE;
-  if (model->drafter_config->family != OX_FAMILY_GEMMA4_ASSISTANT || model->config->family != OX_FAMILY_GEMMA4) {
-    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED, "%s is no drafter that %s can use", shown, model->plan->name);
+  if (model->config->family != OX_FAMILY_GEMMA4) {
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                 "%s cannot be used: only Gemma 4 takes a drafter of its own files, and %s is none", shown,
+                 model->plan->name);
+    return FALSE;
+  }
+  if (model->drafter_config->family != OX_FAMILY_GEMMA4_ASSISTANT) {
+    g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                 "%s is no drafter: it holds a model of another kind, a Gemma 4 assistant was expected", shown);
     return FALSE;
   }
   loader->weights = model->drafter_weights;
   loader->config = model->drafter_config;
-  model->drafter = ox_gemma4_drafter_load (loader, model->network, error);
-  return model->drafter != NULL;
+  model->drafter = ox_gemma4_drafter_load (loader, model->network, &local_error);
+  if (model->drafter != NULL)
+    return TRUE;
+  if (g_error_matches (local_error, OX_ERROR, OX_ERROR_UNSUPPORTED))
+    g_prefix_error (&local_error, "%s: ", shown);
+  g_propagate_error (error, g_steal_pointer (&local_error));
+  return FALSE;
 }
 
 gboolean

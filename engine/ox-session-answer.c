@@ -194,8 +194,9 @@ prefill (OxAnswer *answer, const GArray *ids, GError **error)
     return FALSE;
   }
   if (ids->len >= statistics->context_length) {
-    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL, "The conversation has %u tokens, and this model can hold %u",
-                 ids->len, statistics->context_length);
+    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL,
+                 "The conversation takes %u tokens of a context of %u, which leaves no room for an answer", ids->len,
+                 statistics->context_length);
     return FALSE;
   }
   common = ox_session_common (session, ids);

@@ -135,9 +135,11 @@ answer_chat (OxAnswer *answer, const OxChat *chat, guint round, GError **error)
     return TRUE;
   }
   if (prompt.n_dropped > 0 && prompt.ids->len >= answer->event.statistics.context_length) {
-    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL,
-                 "Even without its first %u messages the conversation has %u tokens, and this model can hold %u",
-                 prompt.n_dropped, prompt.ids->len, answer->event.statistics.context_length);
+    g_set_error (
+      error, OX_ERROR, OX_ERROR_CONTEXT_FULL,
+      "Even without its first %u messages the conversation takes %u tokens of a context of %u, which leaves no "
+      "room for an answer",
+      prompt.n_dropped, prompt.ids->len, answer->event.statistics.context_length);
     return FALSE;
   }
   if (prompt.n_dropped > (round > 0 ? session->n_dropped : 0)) {

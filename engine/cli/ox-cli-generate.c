@@ -233,8 +233,9 @@ generate_tokens (Generate *generate,
   if (!encode_prompt (generate, session, prompt, prompt_ids, error))
     return FALSE;
   if (prompt_ids->len >= model->plan->context_length) {
-    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL, "The prompt has %u tokens, and this model can hold %u",
-                 prompt_ids->len, model->plan->context_length);
+    g_set_error (error, OX_ERROR, OX_ERROR_CONTEXT_FULL,
+                 "The prompt takes %u tokens of a context of %u, which leaves no room for an answer", prompt_ids->len,
+                 model->plan->context_length);
     return FALSE;
   }
   if (generate->logits_path != NULL &&

@@ -11,6 +11,7 @@
 
 /* Doubles and integers that nobody gave. */
 #define UNSET_INT G_MININT
+#define UNSET_DOUBLE (-G_MAXDOUBLE) /* no NaN: that can be given, and is refused */
 #define UNSET_SEED G_MININT64
 
 static const char exit_codes[] = "Exit codes:\n"
@@ -72,8 +73,8 @@ add_groups (OxCli *cli, GOptionContext *context, OxCliOptions groups)
     { NULL },
   };
 
-  cli->temperature = cli->top_p = cli->min_p = cli->repetition_penalty = NAN;
-  cli->frequency_penalty = cli->presence_penalty = NAN;
+  cli->temperature = cli->top_p = cli->min_p = cli->repetition_penalty = UNSET_DOUBLE;
+  cli->frequency_penalty = cli->presence_penalty = UNSET_DOUBLE;
   cli->top_k = cli->max_tokens = UNSET_INT;
   cli->seed = UNSET_SEED;
   if (groups & OX_CLI_OPTIONS_MODEL)
@@ -212,19 +213,19 @@ find_nonsense (OxCli *cli)
     return "--threads is between 0 and 1024";
   if (cli->context < 0)
     return "--context cannot be negative";
-  if (cli->greedy && !isnan (cli->temperature))
+  if (cli->greedy && cli->temperature != UNSET_DOUBLE)
     return "--greedy is a temperature already, of 0";
-  if (cli->temperature < 0)
-    return "--temperature cannot be negative";
+  if (cli->temperature != UNSET_DOUBLE && !(cli->temperature >= 0 && cli->temperature < INFINITY))
+    return "--temperature is a number of 0 or more";
   if (cli->top_k != UNSET_INT && cli->top_k < 0)
     return "--top-k cannot be negative";
-  if (cli->top_p <= 0 || cli->top_p > 1)
+  if (cli->top_p != UNSET_DOUBLE && !(cli->top_p > 0 && cli->top_p <= 1))
     return "--top-p is above 0 and at most 1";
-  if (cli->min_p < 0 || cli->min_p > 1)
+  if (cli->min_p != UNSET_DOUBLE && !(cli->min_p >= 0 && cli->min_p <= 1))
     return "--min-p is between 0 and 1";
-  if (cli->repetition_penalty <= 0)
+  if (cli->repetition_penalty != UNSET_DOUBLE && !(cli->repetition_penalty > 0 && cli->repetition_penalty < INFINITY))
     return "--repetition-penalty is above 0";
-  if (isinf (cli->frequency_penalty) || isinf (cli->presence_penalty))
+  if (!isfinite (cli->frequency_penalty) || !isfinite (cli->presence_penalty))
     return "--frequency-penalty and --presence-penalty are finite";
   if (cli->seed != UNSET_SEED && cli->seed < 0)
     return "--seed cannot be negative";
@@ -331,19 +332,19 @@ ox_cli_get_sampling (OxCli *cli, OxModel *model, OxSampling *sampling)
   ox_model_get_default_sampling (model, sampling);
   if (cli->greedy)
     sampling->temperature = 0;
-  if (!isnan (cli->temperature))
+  if (cli->temperature != UNSET_DOUBLE)
     sampling->temperature = (float) cli->temperature;
   if (cli->top_k != UNSET_INT)
     sampling->top_k = (guint) cli->top_k;
-  if (!isnan (cli->top_p))
+  if (cli->top_p != UNSET_DOUBLE)
     sampling->top_p = (float) cli->top_p;
-  if (!isnan (cli->min_p))
+  if (cli->min_p != UNSET_DOUBLE)
     sampling->min_p = (float) cli->min_p;
-  if (!isnan (cli->repetition_penalty))
+  if (cli->repetition_penalty != UNSET_DOUBLE)
     sampling->repetition_penalty = (float) cli->repetition_penalty;
-  if (!isnan (cli->frequency_penalty))
+  if (cli->frequency_penalty != UNSET_DOUBLE)
     sampling->frequency_penalty = (float) cli->frequency_penalty;
-  if (!isnan (cli->presence_penalty))
+  if (cli->presence_penalty != UNSET_DOUBLE)
     sampling->presence_penalty = (float) cli->presence_penalty;
   if (cli->stop != NULL)
     sampling->stop = (const char *const *) cli->stop;

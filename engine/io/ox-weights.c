@@ -312,8 +312,13 @@ find_in_folder (const char *folder, GError **error)
       if (!g_str_has_suffix (entry, suffixes[i]))
         continue;
       if (found) {
-        g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "%s: has several *%s files; name the one that is meant", shown,
-                     suffixes[i]);
+        if (i == 1 && strstr (entry, "-of-") != NULL)
+          g_set_error (error, OX_ERROR, OX_ERROR_NOT_FOUND,
+                       "%s: has parts of a model, as %s, but no model" INDEX_SUFFIX " that tells of all of them", shown,
+                       entry);
+        else
+          g_set_error (error, OX_ERROR, OX_ERROR_INVALID, "%s: has several *%s files; name the one that is meant",
+                       shown, suffixes[i]);
         return NULL;
       }
       found = g_strdup (entry);

@@ -106,17 +106,30 @@ static gboolean
 check_target (Gemma4Drafter *self, const OxConfig *target, OxLoader *loader)
 {
   const OxConfig *c = self->config;
+  const struct {
+    const char *field;
+    guint found, expected;
+  } pairs[] = {
+    { "backbone_hidden_size", c->backbone_hidden_size, target->hidden_size },
+    { "vocab_size", c->vocab_size, target->vocab_size },
+    { "head_dim", c->head_dim, target->head_dim },
+    { "global_head_dim", c->global_head_dim, target->global_head_dim },
+    { "sliding_window", c->sliding_window, target->sliding_window },
+    { "num_key_value_heads", c->num_key_value_heads, target->num_key_value_heads },
+    { "num_global_key_value_heads", c->num_global_key_value_heads, target->num_global_key_value_heads },
+  };
 
-  if (target->family != OX_FAMILY_GEMMA4 || c->backbone_hidden_size != target->hidden_size ||
-      c->vocab_size != target->vocab_size || c->head_dim != target->head_dim ||
-      c->global_head_dim != target->global_head_dim || c->sliding_window != target->sliding_window ||
-      c->num_key_value_heads != target->num_key_value_heads ||
-      c->num_global_key_value_heads != target->num_global_key_value_heads ||
-      !find_kv_layer (target, OX_LAYER_SLIDING, &self->kv_sliding) ||
+  for (guint i = 0; i < G_N_ELEMENTS (pairs); i++)
+    if (pairs[i].found != pairs[i].expected) {
+      g_set_error (&loader->error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                   "The drafter was made for another model: its “%s” is %u, and this model needs %u", pairs[i].field,
+                   pairs[i].found, pairs[i].expected);
+      return FALSE;
+    }
+  if (target->family != OX_FAMILY_GEMMA4 || !find_kv_layer (target, OX_LAYER_SLIDING, &self->kv_sliding) ||
       !find_kv_layer (target, OX_LAYER_FULL, &self->kv_full)) {
-    g_set_error (&loader->error, OX_ERROR, OX_ERROR_UNSUPPORTED,
-                 "The drafter was made for another model: one of %u hidden units and %u tokens, this one has %u and %u",
-                 c->backbone_hidden_size, c->vocab_size, target->hidden_size, target->vocab_size);
+    g_set_error_literal (&loader->error, OX_ERROR, OX_ERROR_UNSUPPORTED,
+                         "The drafter needs a Gemma 4 with a sliding and a full layer that have keys and values");
     return FALSE;
   }
   return TRUE;

@@ -227,7 +227,8 @@ check_logits (const float *logits, guint n, GError **error)
   for (guint i = 0; i < n; i++)
     bad += !(logits[i] < INFINITY);
   if (bad > 0)
-    g_set_error (error, OX_ERROR, OX_ERROR_NUMERIC, "%u of %u logits are NaN or infinite", bad, n);
+    g_set_error (error, OX_ERROR, OX_ERROR_NUMERIC,
+                 "%u of %u logits are NaN or infinite: the weights are damaged, or too large to compute with", bad, n);
   return bad == 0;
 }
 

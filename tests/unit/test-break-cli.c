@@ -45,6 +45,31 @@ static const Case cases[] = {
     "r=$?; "
     "ls $d; rm -r $d; exit $r",
     1, "", "x.npy: " },
+  { "temperature-nan", "\"$0\" generate -m \"$1\" --temperature nan hello", 2, "", "--temperature is" },
+  { "temperature-inf", "\"$0\" generate -m \"$1\" --temperature inf hello", 2, "", "--temperature is" },
+  { "top-p-nan", "\"$0\" generate -m \"$1\" --top-p nan hello", 2, "", "--top-p is" },
+  { "min-p-nan", "\"$0\" generate -m \"$1\" --min-p nan hello", 2, "", "--min-p is" },
+  { "repetition-nan", "\"$0\" generate -m \"$1\" --repetition-penalty nan hello", 2, "", "--repetition-penalty is" },
+  { "presence-nan", "\"$0\" generate -m \"$1\" --presence-penalty nan hello", 2, "", "presence-penalty are finite" },
+  { "no-room", "\"$0\" generate -m \"$1\" -c 1 hello", 1, "", "tokens of a context of 1, which leaves no room" },
+  { "drafter-of-gemma3",
+    "\"$0\" generate -m \"$OX_TEST_DATA/golden/text/gemma3/model\" --ids 2 -n 1 --drafter "
+    "\"$OX_TEST_DATA/golden/text/gemma4-drafter/model\"",
+    1, "", "only Gemma 4 takes a drafter" },
+  { "drafter-that-is-none",
+    "\"$0\" generate -m \"$OX_TEST_DATA/golden/text/gemma4-e2b/model\" --ids 2 -n 1 --drafter "
+    "\"$OX_TEST_DATA/golden/text/gemma3/model\"",
+    1, "", "gemma3/model is no drafter" },
+  { "drafter-of-another",
+    "\"$0\" generate -m \"$OX_TEST_DATA/golden/text/gemma4-31b/model\" --ids 2 -n 1 --drafter "
+    "\"$OX_TEST_DATA/golden/text/gemma4-drafter/model\"",
+    1, "",
+    "gemma4-drafter/model: The drafter was made for another model: its “backbone_hidden_size” is 64, and this model "
+    "needs 96" },
+  { "parts-without-index",
+    "d=$(mktemp -d); cp \"$OX_TEST_DATA\"/golden/text/gemma4-31b/model/*-of-*.safetensors $d; \"$0\" info -m $d; r=$?; "
+    "rm -r $d; exit $r",
+    1, "", "but no model.safetensors.index.json" },
   { "version-full", "timeout 20 \"$0\" --version >/dev/full", 1, "", "No space left" },
 };
 
