@@ -182,6 +182,68 @@ test_anything (gconstpointer data)
   g_rmdir (folder);
 }
 
+/* ---- Threads ---- */
+
+typedef struct {
+  OxModel *model;
+  const char *folder;
+  guint number;
+} Worker;
+
+/* Reads, is cancelled, goes back, saves and restores, and looks now and then whether it is still right. */
+static gpointer
+work (gpointer data)
+{
+  Worker *worker = data;
+  g_autoptr (GRand) random = g_rand_new_with_seed (worker->number);
+  g_autofree char *name = g_strdup_printf ("session-%u", worker->number);
+  g_autofree char *path = g_build_filename (worker->folder, name, NULL);
+  g_autoptr (OxSession) session = ox_session_new (worker->model, NULL);
+  gint32 n_vocab = (gint32) worker->model->config->vocab_size;
+
+  for (guint round = 0; round < 12; round++) {
+    g_autoptr (GCancellable) cancellable = g_cancellable_new ();
+    g_autoptr (GError) error = NULL;
+    GThread *thread = g_thread_new ("cancel", cancel_soon, cancellable);
+    guint32 ids[60];
+
+    for (guint i = 0; i < G_N_ELEMENTS (ids); i++)
+      ids[i] = (guint32) g_rand_int_range (random, 0, n_vocab);
+    if (session->tokens->len > 200)
+      ox_session_truncate (session, (guint) g_rand_int_range (random, 0, 200));
+    ox_session_eval (session, ids, G_N_ELEMENTS (ids), OX_LOGITS_NONE, NULL, cancellable, &error);
+    g_thread_join (thread);
+    g_clear_error (&error);
+    ox_session_save (session, path, NULL, &error);
+    g_assert_no_error (error);
+    ox_session_restore (session, path, NULL, &error);
+    g_assert_no_error (error);
+    assert_like_fresh (session, 0, ids[0], "work beside others");
+  }
+  g_unlink (path);
+  return NULL;
+}
+
+static void
+test_beside_others (gconstpointer data)
+{
+  g_autoptr (OxModel) model =
+    load (data, &(OxModelOptions) { .precision = OX_MODEL_PRECISION_EXACT, .context_length = 400, .threads = 2 });
+  g_autofree char *folder = g_dir_make_tmp ("ox-break-XXXXXX", NULL);
+  Worker workers[4];
+  GThread *threads[G_N_ELEMENTS (workers)];
+
+  if (model == NULL)
+    return;
+  for (guint i = 0; i < G_N_ELEMENTS (workers); i++) {
+    workers[i] = (Worker) { model, folder, i };
+    threads[i] = g_thread_new ("worker", work, &workers[i]);
+  }
+  for (guint i = 0; i < G_N_ELEMENTS (workers); i++)
+    g_thread_join (threads[i]);
+  g_rmdir (folder);
+}
+
 int
 main (int argc, char **argv)
 {
@@ -190,6 +252,11 @@ main (int argc, char **argv)
     g_autofree char *path = g_strconcat ("/break-sessions/anything/", names[i], NULL);
 
     g_test_add_data_func (path, names[i], test_anything);
+  }
+  for (gsize i = 0; i < G_N_ELEMENTS (names); i++) {
+    g_autofree char *path = g_strconcat ("/break-sessions/beside-others/", names[i], NULL);
+
+    g_test_add_data_func (path, names[i], test_beside_others);
   }
   return g_test_run ();
 }
