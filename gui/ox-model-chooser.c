@@ -92,7 +92,11 @@ ox_model_entry_dup_status (OxModelEntry *entry)
   const char *format = ox_model_entry_get_format (entry);
   if (format == NULL)
     return g_strdup_printf ("%s · %s", loading != NULL ? loading : state, size);
-  return g_strdup_printf ("%s · %s · %s", loading != NULL ? loading : state, size, format);
+  g_autofree char *status = g_strdup_printf ("%s · %s · %s", loading != NULL ? loading : state, size, format);
+  if (plan == NULL || (plan->capabilities & OX_CAPABILITY_CHAT) != 0)
+    return g_steal_pointer (&status);
+  /* Translators: of a model that was not trained to talk, and adds to a text instead. */
+  return g_strdup_printf ("%s\n%s", status, _ ("Not made for chat: it goes on with your text"));
 }
 
 /* What models can do, in the order in which it is shown. */
@@ -232,6 +236,15 @@ update_rows (OxModelChooser *self)
       row_update (row);
 }
 
+/* The keyboard begins at the model that is chosen. */
+static void
+opened_cb (OxModelChooser *self)
+{
+  for (GtkWidget *row = gtk_widget_get_first_child (self->list); row != NULL; row = gtk_widget_get_next_sibling (row))
+    if (self->entry != NULL && g_object_get_data (G_OBJECT (row), "ox-entry") == self->entry)
+      gtk_widget_grab_focus (row);
+}
+
 static void
 row_activated_cb (OxModelChooser *self, GtkListBoxRow *row)
 {
@@ -343,6 +356,7 @@ ox_model_chooser_init (OxModelChooser *self)
 
   self->popover = gtk_popover_new ();
   gtk_popover_set_child (GTK_POPOVER (self->popover), box);
+  g_signal_connect_object (self->popover, "map", G_CALLBACK (opened_cb), self, G_CONNECT_SWAPPED);
   gtk_accessible_update_property (GTK_ACCESSIBLE (self->popover), GTK_ACCESSIBLE_PROPERTY_LABEL, _ ("Choose a Model"),
                                   -1);
 
