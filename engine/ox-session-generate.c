@@ -90,6 +90,8 @@ static OxChat *
 call_tools (OxAnswer *answer, const OxChat *chat, GError **error)
 {
   guint n = answer->calls->len;
+  /* A tool may take the toolbox from the session; what was called in this round still runs. */
+  g_autoptr (OxToolbox) toolbox = ox_toolbox_ref (answer->session->toolbox);
   g_auto (GStrv) ids = g_new0 (char *, n + 1);
   g_autoptr (OxChat) longer = NULL;
 
@@ -102,8 +104,7 @@ call_tools (OxAnswer *answer, const OxChat *chat, GError **error)
     gboolean failed = FALSE;
 
     emit_call (answer, call, ids[i]);
-    result =
-      ox_toolbox_call (answer->session->toolbox, call->name, call->arguments, &failed, answer->cancellable, error);
+    result = ox_toolbox_call (toolbox, call->name, call->arguments, &failed, answer->cancellable, error);
     if (result == NULL)
       return NULL;
     ox_chat_append_tool_result (longer, ids[i], call->name, result);
