@@ -97,15 +97,40 @@ remove_abandoned (void)
   }
 }
 
+gboolean
+ox_packed_folder_check (guint64 bytes, GError **error)
+{
+  g_autofree char *folder = ox_packed_folder_get_path (NULL);
+  g_autofree char *shown = g_filename_display_name (folder);
+  g_autofree char *needed = g_format_size (bytes);
+  g_autofree char *limit_text = g_format_size (ox_packed_folder_get_limit ());
+  struct statvfs fs;
+
+  if (bytes > ox_packed_folder_get_limit ()) {
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "%s: may take %s, and %s are needed", shown, limit_text, needed);
+    return FALSE;
+  }
+  if (g_mkdir_with_parents (folder, 0700) != 0 || access (folder, W_OK | X_OK) != 0 || statvfs (folder, &fs) != 0) {
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "%s: cannot be written to: %s", shown, g_strerror (errno));
+    return FALSE;
+  }
+  if ((guint64) fs.f_bavail * fs.f_frsize < bytes + RESERVE_BYTES) {
+    g_autofree char *room = g_format_size ((guint64) fs.f_bavail * fs.f_frsize);
+    g_autofree char *reserve = g_format_size (RESERVE_BYTES);
+
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "%s: the disk has room for %s; %s are needed, and %s that stay free",
+                 shown, room, needed, reserve);
+    return FALSE;
+  }
+  return TRUE;
+}
+
 char *
 ox_packed_folder_create (guint64 bytes, int *fd)
 {
-  g_autofree char *folder = ox_packed_folder_get_path (NULL);
-  g_autofree char *path = g_build_filename (folder, TEMPORARY_PREFIX "XXXXXX", NULL);
-  struct statvfs fs;
+  g_autofree char *path = ox_packed_folder_get_path (TEMPORARY_PREFIX "XXXXXX");
 
-  if (bytes > ox_packed_folder_get_limit () || g_mkdir_with_parents (folder, 0700) != 0 || statvfs (folder, &fs) != 0 ||
-      (guint64) fs.f_bavail * fs.f_frsize < bytes + RESERVE_BYTES)
+  if (!ox_packed_folder_check (bytes, NULL))
     return NULL;
   remove_abandoned ();
   *fd = g_mkstemp_full (path, O_RDWR | O_CLOEXEC, 0600);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ox-model-private.h"
+#include "ox-packed-folder.h"
 
 static void
 on_progress (double fraction, gpointer user_data)
@@ -30,9 +31,8 @@ write_result (OxCli *cli, const OxModel *model)
     text = g_strdup_printf ("%s, %s: kept in %s (%s); takes %s of memory\n", plan->name, plan->format, shown, on_disk,
                             in_memory);
   } else {
-    text = g_strdup_printf (
-      "%s, %s: nothing is kept: it loads as quickly without, or there is no room; takes %s of memory\n", plan->name,
-      plan->format, in_memory);
+    text = g_strdup_printf ("%s, %s: nothing is kept, since it loads as quickly without; takes %s of memory\n",
+                            plan->name, plan->format, in_memory);
   }
   ox_cli_write (cli, text);
 }
@@ -109,6 +109,8 @@ ox_cli_quantize (OxCli *cli, int argc, char **argv)
   if (shows)
     fputs ("\r                \r", stderr);
   if (model == NULL)
+    return ox_cli_fail (cli, error);
+  if (model->packed_path == NULL && !ox_packed_folder_check (model->plan->weight_bytes, &error))
     return ox_cli_fail (cli, error);
   if (cli->json)
     write_result_json (cli, model);

@@ -70,6 +70,8 @@ static const Case cases[] = {
     "d=$(mktemp -d); cp \"$OX_TEST_DATA\"/golden/text/gemma4-31b/model/*-of-*.safetensors $d; \"$0\" info -m $d; r=$?; "
     "rm -r $d; exit $r",
     1, "", "but no model.safetensors.index.json" },
+  { "quantize-nowhere", "XDG_CACHE_HOME=/dev/null \"$0\" quantize \"$1\"", 1, "",
+    "/dev/null/oxinfer/packed: cannot be written to: Not a directory" },
   { "version-full", "timeout 20 \"$0\" --version >/dev/full", 1, "", "No space left" },
 };
 
