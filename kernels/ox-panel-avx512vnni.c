@@ -16,8 +16,6 @@
 #define TILE_PANELS 2
 #define TILE_ROWS 6
 #define FEW_ROWS 8
-/* Whole bytes are so little work that the processor itself is far enough ahead. */
-#define AHEAD_FOR_ONE(FORMAT) ((FORMAT).bits == 4)
 
 /* sum + Σ of four u8·s8 products a lane. With gcc 12 the intrinsic copies accumulators around, which halves the speed of a
  * tile; with gcc 14 both are the same. */
@@ -69,6 +67,7 @@ panel_tile (const OxPanelFormat f,
             const size_t M)
 {
   const size_t bytes = ox_panel_bytes (f, groups * 32), half_values = f.affine ? 2 : 1;
+  const size_t scale_bytes = ox_panel_scales_bytes (f) > LINE_BYTES ? ox_panel_scales_bytes (f) : LINE_BYTES;
   __m512 totals[TILE_PANELS][FEW_ROWS];
 
   UNROLL
@@ -83,8 +82,9 @@ panel_tile (const OxPanelFormat f,
     const uint8_t *dm = panel + ox_panel_scales_offset (f, g);
     __m512i sums[TILE_PANELS][FEW_ROWS];
 
-    if (P == 1 && ahead != 0 && g % 2 == 0)
-      prefetch_lines (dm, ahead, ox_panel_pair_bytes (f));
+    /* One line where one is read: all of a pair of groups at once, as other kernels do, hold up loads behind them. */
+    if (P == 1 && (g % 2 == 0 || ox_panel_scales_bytes (f) >= LINE_BYTES))
+      prefetch_lines (dm, ahead, scale_bytes);
 
     UNROLL
     for (size_t half = 0; half < 2; half++) {
@@ -103,6 +103,8 @@ panel_tile (const OxPanelFormat f,
       UNROLL
       for (size_t step = 0; step < 4; step++) {
         __m512i q[TILE_PANELS];
+        if (P == 1 && (f.bits == 8 || half == 0))
+          prefetch_lines (quants + (half * 4 + step) * LINE_BYTES, ahead, LINE_BYTES);
         UNROLL
         for (size_t p = 0; p < P; p++)
           q[p] = load_quants (f, quants + p * bytes, half, step);

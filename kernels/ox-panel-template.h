@@ -1,6 +1,5 @@
 /* The kernels over integer panels (ox-panel.h) that an instruction set offers, all made of its panel_tile(). The including
- * file has included ox-tile.h and defines PANEL_LEVEL, TILE_PANELS, TILE_ROWS, FEW_ROWS, AHEAD_FOR_ONE (format), whether memory
- * comes faster for a single activation row, too, when it is asked for ahead, and
+ * file has included ox-tile.h and defines PANEL_LEVEL, TILE_PANELS, TILE_ROWS, FEW_ROWS and
  *
  *     panel_tile (format, panel, x, groups, y, y_stride, rows, ahead, P, M)
  *
@@ -56,7 +55,6 @@ panel_matmul (const OxPanelFormat f,
               size_t row_end)
 {
   size_t bytes = ox_panel_bytes (f, w->cols), groups = w->cols / 32;
-  const size_t ahead = m > 1 || AHEAD_FOR_ONE (f) ? PREFETCH_BYTES : 0;
   size_t row = row_begin;
 
   while (row < row_end) {
@@ -73,8 +71,8 @@ panel_matmul (const OxPanelFormat f,
       n = m - i > FEW_ROWS ? TILE_ROWS : m - i;
       for (size_t p = 0; p < panels; p++)
         panel_few (f, panel + p * bytes, (const OxBlockQ8 *) x + i * groups, groups,
-                   y + i * y_stride + row + p * OX_PANEL_ROWS, y_stride, rows - p * OX_PANEL_ROWS, i == 0 ? ahead : 0,
-                   n);
+                   y + i * y_stride + row + p * OX_PANEL_ROWS, y_stride, rows - p * OX_PANEL_ROWS,
+                   i == 0 ? PREFETCH_BYTES : 0, n);
     }
     row += panels * OX_PANEL_ROWS;
   }

@@ -16,7 +16,6 @@
 #define TILE_PANELS 1
 #define TILE_ROWS 4
 #define FEW_ROWS 6
-#define AHEAD_FOR_ONE(FORMAT) true
 #define HALF_ROWS 8
 
 /* Quants of the elements 16·@half + 4·@step … + 3 of 8 rows. */

@@ -31,8 +31,8 @@
 #define UNROLL_ROWS _Pragma ("GCC unroll 16")
 #endif
 
-/* Less leaves memory idle, twice as much is no better and leaves more behind at the end of the rows. */
-#define PREFETCH_BYTES 8192
+/* Less leaves memory idle; more is no better and leaves more behind at the end of the rows. */
+#define PREFETCH_BYTES 12288
 #define LINE_BYTES 64
 
 /* Asks for the lines of the @n bytes that begin @ahead bytes after @p, which may be beyond the end of the weights. */
