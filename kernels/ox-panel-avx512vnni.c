@@ -82,7 +82,7 @@ panel_tile (const OxPanelFormat f,
     const uint8_t *dm = panel + ox_panel_scales_offset (f, g);
     __m512i sums[TILE_PANELS][FEW_ROWS];
 
-    /* One line where one is read: all of a pair of groups at once, as other kernels do, hold up loads behind them. */
+    /* A line is asked for where one is read: those of a pair of groups all at once would hold up the loads behind them. */
     if (P == 1 && (g % 2 == 0 || ox_panel_scales_bytes (f) >= LINE_BYTES))
       prefetch_lines (dm, ahead, scale_bytes);
 
