@@ -108,8 +108,7 @@ find_prompt (Run *run, const char *name)
 
   if (yyjson_is_obj (run->prompts))
     return yyjson_obj_get (run->prompts, name);
-  yyjson_arr_foreach (run->prompts, i, n, val)
-  {
+  ox_json_foreach_item (run->prompts, i, n, val) {
     if (yyjson_equals_str (yyjson_obj_get (val, "name"), name))
       return val;
   }
@@ -130,8 +129,7 @@ chat_from_json (yyjson_val *messages)
   yyjson_val *val;
   gsize i, n;
 
-  yyjson_arr_foreach (messages, i, n, val)
-  {
+  ox_json_foreach_item (messages, i, n, val) {
     for (guint role = 0; role < G_N_ELEMENTS (roles); role++)
       if (yyjson_equals_str (yyjson_obj_get (val, "role"), roles[role]))
         ox_chat_append (chat, (OxRole) role, yyjson_get_str (yyjson_obj_get (val, "content")));

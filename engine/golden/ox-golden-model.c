@@ -353,8 +353,7 @@ has_exact_weights (OxGoldenCase *self, const char *stem)
   yyjson_val *val;
   gsize i, n;
 
-  yyjson_arr_foreach (list, i, n, val)
-  {
+  ox_json_foreach_item (list, i, n, val) {
     if (yyjson_equals_str (val, stem))
       return TRUE;
   }

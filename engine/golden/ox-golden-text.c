@@ -129,8 +129,7 @@ run_chat_case (yyjson_val *one, const char *family, yyjson_val *variants, OxGold
   chat = ox_chat_new_from_json (json->str, json->len, error);
   if (!chat)
     return FALSE;
-  yyjson_obj_foreach (variants, i, max, key, variant)
-  {
+  ox_json_foreach_member (variants, i, max, key, variant) {
     const OxChatFormat *format = find_format (family, yyjson_get_str (key));
     yyjson_val *expected = yyjson_obj_get (prompts, yyjson_get_str (key));
     g_autofree char *name =
@@ -165,8 +164,7 @@ ox_golden_chat (const char *case_path, OxGoldenReport *report, GError **error)
   family = yyjson_get_str (yyjson_obj_get (root, "family"));
   if (!yyjson_is_arr (cases) || !family)
     return no_cases (case_path, error);
-  yyjson_arr_foreach (cases, i, max, one)
-  {
+  ox_json_foreach_item (cases, i, max, one) {
     if (!run_chat_case (one, family, yyjson_obj_get (root, "variants"), report, error))
       return FALSE;
   }
@@ -200,8 +198,7 @@ accept_all (OxSampler *sampler, yyjson_val *ids, gboolean is_generated)
   yyjson_val *id;
   gsize i, max;
 
-  yyjson_arr_foreach (ids, i, max, id)
-  {
+  ox_json_foreach_item (ids, i, max, id) {
     ox_sampler_accept (sampler, (guint32) yyjson_get_uint (id), is_generated);
   }
 }
@@ -225,8 +222,7 @@ compute_distribution (yyjson_val *settings, const float *logits, guint n)
   yyjson_val *id;
   gsize i, max;
 
-  yyjson_arr_foreach (yyjson_obj_get (settings, "suppress"), i, max, id)
-  {
+  ox_json_foreach_item (yyjson_obj_get (settings, "suppress"), i, max, id) {
     g_array_append_val (suppress, ((guint32[]) { (guint32) yyjson_get_uint (id) })[0]);
   }
   sampler = ox_sampler_new (&sampling, n, (const guint32 *) (gpointer) suppress->data, suppress->len, NULL);
@@ -247,8 +243,7 @@ distribution_difference (GArray *computed, yyjson_val *expected)
 
   if (computed->len != yyjson_arr_size (expected))
     return INFINITY;
-  yyjson_arr_foreach (expected, i, max, pair)
-  {
+  ox_json_foreach_item (expected, i, max, pair) {
     guint32 id = (guint32) yyjson_get_uint (yyjson_arr_get (pair, 0));
     double found = INFINITY;
 
@@ -275,16 +270,14 @@ ox_golden_sampler (const char *case_path, OxGoldenReport *report, GError **error
   cases = yyjson_obj_get (ox_json_get_root (json), "cases");
   if (!yyjson_is_arr (cases))
     return no_cases (case_path, error);
-  yyjson_arr_foreach (cases, i, max, one)
-  {
+  ox_json_foreach_item (cases, i, max, one) {
     g_autofree char *name = g_strdup_printf ("sampler %s", yyjson_get_str (yyjson_obj_get (one, "name")));
     yyjson_val *vector = yyjson_obj_get (yyjson_obj_get (ox_json_get_root (json), "logits"),
                                          yyjson_get_str (yyjson_obj_get (one, "logits")));
     g_autofree float *logits = g_new0 (float, MAX (yyjson_arr_size (vector), 1));
     g_autoptr (GArray) computed = NULL;
 
-    yyjson_arr_foreach (vector, k, n, val)
-    {
+    ox_json_foreach_item (vector, k, n, val) {
       logits[k] = (float) read_number (val);
     }
     computed = compute_distribution (yyjson_obj_get (one, "settings"), logits, (guint) yyjson_arr_size (vector));

@@ -79,8 +79,7 @@ read_ids (yyjson_val *list)
   yyjson_val *val;
   gsize i, max;
 
-  yyjson_arr_foreach (list, i, max, val)
-  {
+  ox_json_foreach_item (list, i, max, val) {
     /* Runs are [id, count]. */
     guint32 id = (guint32) yyjson_get_uint (yyjson_is_arr (val) ? yyjson_arr_get (val, 0) : val);
     guint64 times = yyjson_is_arr (val) ? yyjson_get_uint (yyjson_arr_get (val, 1)) : 1;
@@ -176,8 +175,7 @@ run_strings (Run *run, OxGoldenReport *report)
   yyjson_val *one;
   gsize i, max;
 
-  yyjson_arr_foreach (yyjson_obj_get (run->root, "cases"), i, max, one)
-  {
+  ox_json_foreach_item (yyjson_obj_get (run->root, "cases"), i, max, one) {
     GString *text = read_text (one);
     yyjson_val *list = yyjson_obj_get (one, "ids"), *user_list = yyjson_obj_get (one, "ids_user");
     g_autoptr (GArray) expected = read_ids (list ? list : yyjson_obj_get (one, "ids_rle"));
@@ -218,8 +216,7 @@ run_id_lists (Run *run, OxGoldenReport *report)
   yyjson_val *one;
   gsize i, max;
 
-  yyjson_arr_foreach (yyjson_obj_get (run->root, "decode"), i, max, one)
-  {
+  ox_json_foreach_item (yyjson_obj_get (run->root, "decode"), i, max, one) {
     g_autoptr (GArray) ids = read_ids (yyjson_obj_get (one, "ids"));
     yyjson_val *text = yyjson_obj_get (one, "text"), *skip = yyjson_obj_get (one, "text_skip");
 
@@ -245,8 +242,7 @@ run_streams (Run *run, OxGoldenReport *report)
   yyjson_val *one;
   gsize i, max;
 
-  yyjson_arr_foreach (yyjson_obj_get (run->root, "streaming"), i, max, one)
-  {
+  ox_json_foreach_item (yyjson_obj_get (run->root, "streaming"), i, max, one) {
     g_autoptr (GArray) ids = read_ids (yyjson_obj_get (one, "ids"));
     g_autoptr (OxDetokenizer) detokenizer = ox_detokenizer_new (run->tokenizer, TRUE);
     GString *piece = g_string_new (NULL);
@@ -338,8 +334,7 @@ ox_golden_tokenizer (
   run.root = ox_json_get_root (json);
   run.name = yyjson_get_str (yyjson_obj_get (run.root, "tokenizer"));
   run.tokenizer = tokenizer;
-  yyjson_arr_foreach (yyjson_obj_get (run.root, "skipped_tokens"), i, max, id)
-  {
+  ox_json_foreach_item (yyjson_obj_get (run.root, "skipped_tokens"), i, max, id) {
     g_hash_table_add (skipped, GUINT_TO_POINTER ((guint) yyjson_get_uint (id)));
   }
   run_strings (&run, report);

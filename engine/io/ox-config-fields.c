@@ -225,8 +225,7 @@ ox_fields_read_layer_types (
       fields->file, fields->prefix, ox_json_describe (list), (gsize) yyjson_arr_size (list), config->num_hidden_layers);
     return FALSE;
   }
-  yyjson_arr_foreach (list, idx, max, val)
-  {
+  ox_json_foreach_item (list, idx, max, val) {
     config->layer_kinds[idx] = yyjson_equals_str (val, other) ? other_kind : OX_LAYER_FULL;
     if (config->layer_kinds[idx] == OX_LAYER_FULL && !yyjson_equals_str (val, "full_attention")) {
       g_autofree char *quoted = yyjson_is_str (val) ? ox_quote (yyjson_get_str (val), (gssize) yyjson_get_len (val))

@@ -82,8 +82,7 @@ read_override (
     return TRUE;
   if (!yyjson_is_obj (object))
     return ox_fields_damaged (error, all, layer, object, "an object");
-  yyjson_obj_foreach (object, idx, max, key, val)
-  {
+  ox_json_foreach_member (object, idx, max, key, val) {
     if (!yyjson_equals_str (key, "head_dim") && !yyjson_equals_str (key, "num_key_value_heads")) {
       g_autofree char *quoted = ox_quote (yyjson_get_str (key), (gssize) yyjson_get_len (key));
 

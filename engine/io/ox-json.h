@@ -24,3 +24,16 @@ yyjson_val *ox_json_get_root (OxJson *json);
 
 /* What @val is, for messages: "a string", "missing" for NULL. */
 const char *ox_json_describe (yyjson_val *val);
+
+/* Over the items of an array and the members of an object; over nothing when it is missing or something else. yyjson's own macros are
+ * undefined for a value that is missing. */
+static inline yyjson_val *
+ox_json_or_nothing (yyjson_val *val)
+{
+  static yyjson_val nothing[2];
+
+  return val != NULL ? val : nothing;
+}
+
+#define ox_json_foreach_item(array, i, n, val) yyjson_arr_foreach (ox_json_or_nothing (array), i, n, val)
+#define ox_json_foreach_member(object, i, n, key, val) yyjson_obj_foreach (ox_json_or_nothing (object), i, n, key, val)

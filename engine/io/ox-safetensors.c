@@ -40,8 +40,7 @@ get_members (Context *context, const char *quoted, yyjson_val *object, yyjson_va
     return FALSE;
   }
   memset (members, 0, 3 * sizeof *members);
-  yyjson_obj_foreach (object, idx, max, key, val)
-  {
+  ox_json_foreach_member (object, idx, max, key, val) {
     for (guint i = 0; i < 3; i++) {
       if (!yyjson_equals_str (key, keys[i]))
         continue;
@@ -102,8 +101,7 @@ read_shape (Context *context, const char *quoted, yyjson_val *val, OxTensorInfo 
                  (gsize) yyjson_arr_size (val), OX_WEIGHTS_MAX_DIMS);
     return FALSE;
   }
-  yyjson_arr_foreach (val, idx, max, dim)
-  {
+  ox_json_foreach_item (val, idx, max, dim) {
     if (!yyjson_is_uint (dim)) {
       g_set_error (error, OX_ERROR, OX_ERROR_DAMAGED,
                    "%s: tensor “%s”: dimension %" G_GSIZE_FORMAT " is %s, a non-negative integer was expected",
@@ -196,8 +194,7 @@ check_metadata (Context *context, yyjson_val *metadata, GError **error)
                  ox_json_describe (metadata));
     return FALSE;
   }
-  yyjson_obj_foreach (metadata, idx, max, key, val)
-  {
+  ox_json_foreach_member (metadata, idx, max, key, val) {
     if (!yyjson_is_str (val)) {
       g_autofree char *quoted = ox_quote (yyjson_get_str (key), (gssize) yyjson_get_len (key));
 
@@ -341,8 +338,7 @@ ox_safetensors_read (OxFile *file, GArray *tensors, GStringChunk *names, GError 
                  context.name, OX_WEIGHTS_MAX_TENSORS);
     return FALSE;
   }
-  yyjson_obj_foreach (root, idx, max, key, val)
-  {
+  ox_json_foreach_member (root, idx, max, key, val) {
     OxTensorInfo info = { 0 };
 
     if (yyjson_equals_str (key, "__metadata__")) {

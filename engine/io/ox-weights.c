@@ -146,8 +146,7 @@ collect_shards (yyjson_val *map, const char *index_name, GPtrArray *shards, GErr
   yyjson_val *key, *val;
   size_t idx, max;
 
-  yyjson_obj_foreach (map, idx, max, key, val)
-  {
+  ox_json_foreach_member (map, idx, max, key, val) {
     g_autofree char *tensor = ox_quote (yyjson_get_str (key), (gssize) yyjson_get_len (key));
     char *name = (char *) yyjson_get_str (val);
 
@@ -190,8 +189,7 @@ check_map (OxWeights *weights, yyjson_val *map, GHashTable *file_of_shard, const
   yyjson_val *key, *val;
   size_t idx, max;
 
-  yyjson_obj_foreach (map, idx, max, key, val)
-  {
+  ox_json_foreach_member (map, idx, max, key, val) {
     const char *name = yyjson_get_str (key);
     const char *shard = yyjson_get_str (val);
     const OxTensorInfo *tensor = strlen (name) == yyjson_get_len (key) ? ox_weights_find (weights, name) : NULL;

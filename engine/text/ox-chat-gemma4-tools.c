@@ -62,8 +62,7 @@ render_argument (OxRenderer *renderer, yyjson_val *val, gboolean quote_keys)
     ox_render_control (renderer, yyjson_get_bool (val) ? "true" : "false");
   } else if (yyjson_is_arr (val)) {
     ox_render_control (renderer, "[");
-    yyjson_arr_foreach (val, i, max, child)
-    {
+    ox_json_foreach_item (val, i, max, child) {
       ox_render_control (renderer, i > 0 ? "," : "");
       render_argument (renderer, child, quote_keys);
     }
@@ -101,8 +100,7 @@ render_names (OxRenderer *renderer, yyjson_val *names, gboolean upper)
   gsize i, max;
 
   ox_render_control (renderer, "[");
-  yyjson_arr_foreach (names, i, max, name)
-  {
+  ox_json_foreach_item (names, i, max, name) {
     ox_render_control (renderer, i > 0 ? "," : "");
     render_quoted (renderer, name, upper);
   }

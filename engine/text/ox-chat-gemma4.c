@@ -148,8 +148,7 @@ render_results (OxRenderer *renderer, guint index)
     yyjson_val *val;
     gsize i, max;
 
-    yyjson_arr_foreach (ox_value_get_root (message->tool_responses), i, max, val)
-    {
+    ox_json_foreach_item (ox_value_get_root (message->tool_responses), i, max, val) {
       const char *name = yyjson_get_str (yyjson_obj_get (val, "name"));
 
       ox_gemma4_render_response (renderer, name && *name ? name : "unknown", yyjson_obj_get (val, "response"), NULL);

@@ -63,8 +63,7 @@ read_content (OxMessage *message, yyjson_val *content, GError **error)
 
       message->content = OX_CONTENT_PARTS;
       message->parts = ox_parts_new ();
-      yyjson_arr_foreach (content, i, max, val)
-      {
+      ox_json_foreach_item (content, i, max, val) {
         add_part (message->parts, val, text);
       }
       g_free (message->text);
@@ -85,8 +84,7 @@ read_tool_calls (OxChat *chat, yyjson_val *calls, GError **error)
   yyjson_val *val;
   gsize i, max;
 
-  yyjson_arr_foreach (calls, i, max, val)
-  {
+  ox_json_foreach_item (calls, i, max, val) {
     yyjson_val *function = member (val, "function"), *arguments = member (function, "arguments");
     const char *name = yyjson_get_str (member (function, "name"));
     g_autoptr (GString) text = g_string_new (yyjson_get_str (arguments));
@@ -163,13 +161,11 @@ read_chat (OxChat *chat, yyjson_val *root, GError **error)
     g_set_error_literal (error, OX_ERROR, OX_ERROR_INVALID, "A conversation has to have an array “messages”");
     return FALSE;
   }
-  yyjson_arr_foreach (messages, i, max, val)
-  {
+  ox_json_foreach_item (messages, i, max, val) {
     if (!read_message (chat, val, error))
       return FALSE;
   }
-  yyjson_arr_foreach (member (root, "tools"), i, max, val)
-  {
+  ox_json_foreach_item (member (root, "tools"), i, max, val) {
     g_autoptr (GString) text = g_string_new (NULL);
 
     ox_value_append_json (text, val);

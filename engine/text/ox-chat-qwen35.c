@@ -159,8 +159,7 @@ render_calls (OxRenderer *renderer, const OxMessage *message, gboolean has_conte
     ox_render_control (renderer, "<tool_call>\n<function=");
     ox_render_string (renderer, call->name);
     ox_render_control (renderer, ">\n");
-    yyjson_obj_foreach (ox_value_get_root (call->arguments), k, max, key, val)
-    {
+    ox_json_foreach_member (ox_value_get_root (call->arguments), k, max, key, val) {
       gboolean as_python = renderer->format->variant <= OX_QWEN35_NOTHINK && !yyjson_is_ctn (val);
       g_autoptr (GString) text = g_string_new (NULL);
 

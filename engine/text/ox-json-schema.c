@@ -388,8 +388,7 @@ read_required (Parser *parser, yyjson_val *val, const char *path, GArray *proper
                  ox_json_describe (required));
   if (yyjson_arr_size (required) > MAX_PROPERTIES)
     return fail (parser, OX_ERROR_UNSUPPORTED, path, "“required” names more than %u members", MAX_PROPERTIES);
-  yyjson_arr_foreach (required, i, max, name)
-  {
+  ox_json_foreach_item (required, i, max, name) {
     g_autofree char *text = yyjson_is_str (name) ? write_value (name) : NULL;
     guint k = 0;
 
@@ -469,8 +468,7 @@ parse_choice (Parser *parser, yyjson_val *val, const char *path, const char *nam
     return FALSE;
   if (strcmp (name, "allOf") == 0 && yyjson_arr_size (list) > 1)
     return fail (parser, OX_ERROR_UNSUPPORTED, path, "“allOf” of several schemas is not supported");
-  yyjson_arr_foreach (list, i, max, item)
-  {
+  ox_json_foreach_item (list, i, max, item) {
     g_autofree char *place = g_strdup_printf ("%s/%" G_GSIZE_FORMAT, name, i);
     guint32 member;
 

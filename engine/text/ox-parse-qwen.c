@@ -70,8 +70,7 @@ types_of (yyjson_val *schema)
   Types types = type_named (type);
   gsize i, max;
 
-  yyjson_arr_foreach (type, i, max, val)
-  {
+  ox_json_foreach_item (type, i, max, val) {
     types |= type_named (val);
   }
   return types;
@@ -91,8 +90,7 @@ parameter_types (const OxOutputParser *parser)
     properties = yyjson_obj_get (yyjson_obj_get (function, "parameters"), "properties");
     schema = yyjson_obj_getn (properties, parser->key->str, parser->key->len);
     types = types_of (schema);
-    yyjson_arr_foreach (yyjson_obj_get (schema, "anyOf"), k, max, val)
-    {
+    ox_json_foreach_item (yyjson_obj_get (schema, "anyOf"), k, max, val) {
       types |= types_of (val);
     }
     return types;

@@ -177,8 +177,7 @@ count_ids (Reader *reader, guint *n_tokens, GError **error)
     }
     most = MAX (most, (guint32) yyjson_get_uint (val));
   }
-  yyjson_arr_foreach (reader->added, i, max, entry)
-  {
+  ox_json_foreach_item (reader->added, i, max, entry) {
     if (!read_added_entry (reader, entry, i, &id, &content, &len, error))
       return FALSE;
     most = MAX (most, id);
@@ -222,8 +221,7 @@ read_vocab (Reader *reader, GError **error)
   vocab = reader->tokenizer->vocab = ox_vocab_new (n_tokens, reader->byte_level, error);
   if (!vocab)
     return FALSE;
-  yyjson_arr_foreach (reader->added, i, max, entry)
-  {
+  ox_json_foreach_item (reader->added, i, max, entry) {
     if (!g_hash_table_insert (by_content, (gpointer) yyjson_get_str (yyjson_obj_get (entry, "content")), entry)) {
       g_autofree char *quoted = ox_quote (yyjson_get_str (yyjson_obj_get (entry, "content")), -1);
 
@@ -251,8 +249,7 @@ read_vocab (Reader *reader, GError **error)
     }
   }
 
-  yyjson_arr_foreach (reader->added, i, max, entry)
-  {
+  ox_json_foreach_item (reader->added, i, max, entry) {
     if (!check_cancelled (reader, i, error) || !read_added_entry (reader, entry, i, &id, &content, &len, error))
       return FALSE;
     if (ox_vocab_has (vocab, id)) {
@@ -276,8 +273,7 @@ collect_added (Reader *reader, GError **error)
   yyjson_val *entry;
   gsize i, max;
 
-  yyjson_arr_foreach (reader->added, i, max, entry)
-  {
+  ox_json_foreach_item (reader->added, i, max, entry) {
     guint32 id = (guint32) yyjson_get_uint (yyjson_obj_get (entry, "id"));
     const OxToken *token = tokenizer->vocab->tokens + id;
     OxAddedToken added = { ox_vocab_name (tokenizer->vocab, id),
@@ -355,8 +351,7 @@ read_merges (Reader *reader, GError **error)
   tokenizer->bpe = ox_bpe_new (vocab, &options, yyjson_arr_size (reader->merges), error);
   if (!tokenizer->bpe)
     return FALSE;
-  yyjson_arr_foreach (reader->merges, i, max, merge)
-  {
+  ox_json_foreach_item (reader->merges, i, max, merge) {
     const char *parts[2];
     gsize lens[2], left_len;
     guint32 left, right, result;
@@ -406,8 +401,7 @@ for_each_part (Reader *reader, const char *field, const char *list, PartFunc fun
   parts = yyjson_obj_get (part, list);
   if (!yyjson_is_arr (parts) || yyjson_arr_size (parts) > MAX_PARTS)
     return fail (reader, OX_ERROR_DAMAGED, error, "%s.%s is no array of at most %d parts", field, list, MAX_PARTS);
-  yyjson_arr_foreach (parts, i, max, item)
-  {
+  ox_json_foreach_item (parts, i, max, item) {
     if (!yyjson_is_obj (item))
       return expected (reader, field, item, "an array of objects", error);
     if (!func (reader, item, error))
@@ -557,8 +551,7 @@ decoder_has (Reader *reader, const char *type)
 
   if (strcmp (type_of (decoder), type) == 0)
     return TRUE;
-  yyjson_arr_foreach (yyjson_obj_get (decoder, "decoders"), i, max, item)
-  {
+  ox_json_foreach_item (yyjson_obj_get (decoder, "decoders"), i, max, item) {
     if (strcmp (type_of (item), type) == 0)
       return TRUE;
   }

@@ -36,8 +36,7 @@ template_text (yyjson_val *val)
   yyjson_val *item;
   gsize i, max;
 
-  yyjson_arr_foreach (val, i, max, item)
-  {
+  ox_json_foreach_item (val, i, max, item) {
     if (g_strcmp0 (yyjson_get_str (yyjson_obj_get (item, "name")), "default") == 0)
       return yyjson_get_str (yyjson_obj_get (item, "template"));
   }

@@ -67,8 +67,7 @@ last_values (yyjson_val *object)
   gsize i, max;
 
   /* The first of equal keys stays the table's key. */
-  yyjson_obj_foreach (object, i, max, key, val)
-  {
+  ox_json_foreach_member (object, i, max, key, val) {
     g_hash_table_insert (last, key, val);
   }
   return last;
@@ -81,8 +80,7 @@ has_repeated_keys (yyjson_val *val)
   gsize i, max;
 
   if (yyjson_is_arr (val)) {
-    yyjson_arr_foreach (val, i, max, child)
-    {
+    ox_json_foreach_item (val, i, max, child) {
       if (has_repeated_keys (child))
         return TRUE;
     }
@@ -93,8 +91,7 @@ has_repeated_keys (yyjson_val *val)
       if (g_hash_table_size (last) < yyjson_obj_size (val))
         return TRUE;
     }
-    yyjson_obj_foreach (val, i, max, key, child)
-    {
+    ox_json_foreach_member (val, i, max, key, child) {
       if (has_repeated_keys (child))
         return TRUE;
     }
@@ -111,16 +108,14 @@ copy_unique (yyjson_mut_doc *doc, yyjson_val *val)
 
   if (yyjson_is_arr (val)) {
     copy = yyjson_mut_arr (doc);
-    yyjson_arr_foreach (val, i, max, child)
-    {
+    ox_json_foreach_item (val, i, max, child) {
       yyjson_mut_arr_append (copy, copy_unique (doc, child));
     }
   } else if (yyjson_is_obj (val)) {
     g_autoptr (GHashTable) last = last_values (val);
 
     copy = yyjson_mut_obj (doc);
-    yyjson_obj_foreach (val, i, max, key, child)
-    {
+    ox_json_foreach_member (val, i, max, key, child) {
       gpointer first, value;
 
       if (g_hash_table_lookup_extended (last, key, &first, &value) && first == key)
@@ -267,14 +262,12 @@ ox_value_is_finite (yyjson_val *val)
     return isfinite (number);
   }
   if (yyjson_is_arr (val)) {
-    yyjson_arr_foreach (val, i, max, child)
-    {
+    ox_json_foreach_item (val, i, max, child) {
       if (!ox_value_is_finite (child))
         return FALSE;
     }
   } else if (yyjson_is_obj (val)) {
-    yyjson_obj_foreach (val, i, max, key, child)
-    {
+    ox_json_foreach_member (val, i, max, key, child) {
       if (!ox_value_is_finite (child))
         return FALSE;
     }
@@ -312,8 +305,7 @@ ox_value_append_json (GString *out, yyjson_val *val)
   switch (yyjson_get_type (val)) {
   case YYJSON_TYPE_ARR:
     g_string_append_c (out, '[');
-    yyjson_arr_foreach (val, i, max, child)
-    {
+    ox_json_foreach_item (val, i, max, child) {
       if (i > 0)
         g_string_append (out, ", ");
       ox_value_append_json (out, child);
@@ -322,8 +314,7 @@ ox_value_append_json (GString *out, yyjson_val *val)
     break;
   case YYJSON_TYPE_OBJ:
     g_string_append_c (out, '{');
-    yyjson_obj_foreach (val, i, max, key, child)
-    {
+    ox_json_foreach_member (val, i, max, key, child) {
       if (i > 0)
         g_string_append (out, ", ");
       ox_value_append_json_string (out, yyjson_get_str (key), yyjson_get_len (key));
@@ -377,8 +368,7 @@ append_python (GString *out, yyjson_val *val, gboolean is_top)
   switch (yyjson_get_type (val)) {
   case YYJSON_TYPE_ARR:
     g_string_append_c (out, '[');
-    yyjson_arr_foreach (val, i, max, child)
-    {
+    ox_json_foreach_item (val, i, max, child) {
       if (i > 0)
         g_string_append (out, ", ");
       append_python (out, child, FALSE);
@@ -387,8 +377,7 @@ append_python (GString *out, yyjson_val *val, gboolean is_top)
     break;
   case YYJSON_TYPE_OBJ:
     g_string_append_c (out, '{');
-    yyjson_obj_foreach (val, i, max, key, child)
-    {
+    ox_json_foreach_member (val, i, max, key, child) {
       if (i > 0)
         g_string_append (out, ", ");
       append_repr (out, yyjson_get_str (key), yyjson_get_len (key));
@@ -445,8 +434,7 @@ ox_value_sorted_keys (yyjson_val *object)
   GPtrArray *sorted = g_ptr_array_sized_new ((guint) n);
   yyjson_val *key, *val;
 
-  yyjson_obj_foreach (object, i, max, key, val)
-  {
+  ox_json_foreach_member (object, i, max, key, val) {
     keys[i] = (SortKey) { key, g_utf8_strdown (yyjson_get_str (key), (gssize) yyjson_get_len (key)), i };
   }
   if (n > 1)

@@ -4,8 +4,7 @@
  */
 #pragma once
 
-#include <gio/gio.h>
-#include <yyjson.h>
+#include "io/ox-json.h"
 
 /* How deep arrays and objects may lie in each other: what goes through a tree here may recurse. */
 #define OX_VALUE_MAX_DEPTH 64

@@ -65,15 +65,13 @@ check_parameters (const char *name, yyjson_val *parameters, GError **error)
     return invalid (error, "Tool “%s”: “parameters” has to be a schema with “type”: “object”", name);
   if (properties && !yyjson_is_obj (properties))
     return invalid (error, "Tool “%s”: “properties” has to be an object", name);
-  yyjson_obj_foreach (properties, i, n, key, val)
-  {
+  ox_json_foreach_member (properties, i, n, key, val) {
     if (!yyjson_is_obj (val))
       return invalid (error, "Tool “%s”: the schema of “%s” has to be an object", name, yyjson_get_str (key));
   }
   if (required && !yyjson_is_arr (required))
     return invalid (error, "Tool “%s”: “required” has to be an array of names", name);
-  yyjson_arr_foreach (required, i, n, val)
-  {
+  ox_json_foreach_item (required, i, n, val) {
     if (!yyjson_is_str (val) || !yyjson_obj_getn (properties, yyjson_get_str (val), yyjson_get_len (val)))
       return invalid (error, "Tool “%s”: “required” has to name properties, and number %" G_GSIZE_FORMAT " is none",
                       name, (gsize) i + 1);
@@ -134,8 +132,7 @@ type_allows (yyjson_val *type, const char *name)
 
   if (yyjson_is_str (type))
     return yyjson_equals_str (type, name);
-  yyjson_arr_foreach (type, i, n, val)
-  {
+  ox_json_foreach_item (type, i, n, val) {
     if (yyjson_equals_str (val, name))
       return TRUE;
   }
@@ -160,8 +157,7 @@ type_to_text (yyjson_val *type)
   yyjson_val *val;
   size_t i, n;
 
-  yyjson_arr_foreach (type, i, n, val)
-  {
+  ox_json_foreach_item (type, i, n, val) {
     if (yyjson_is_str (val))
       g_string_append_printf (text, "%s%s", text->len > 0 ? " or " : "", yyjson_get_str (val));
   }
@@ -253,8 +249,7 @@ check_array (yyjson_mut_doc *doc, yyjson_val *schema, yyjson_val *array, const c
   yyjson_val *val;
   size_t i, n;
 
-  yyjson_arr_foreach (array, i, n, val)
-  {
+  ox_json_foreach_item (array, i, n, val) {
     g_autofree char *place = g_strdup_printf ("%s[%" G_GSIZE_FORMAT "]", where, (gsize) i);
     yyjson_mut_val *item = check_value (doc, yyjson_obj_get (schema, "items"), val, place, depth + 1, error);
 
@@ -304,8 +299,7 @@ match_enum (yyjson_mut_doc *doc, yyjson_val *choices, yyjson_mut_val *converted)
   yyjson_val *val;
   size_t i, n;
 
-  yyjson_arr_foreach (choices, i, n, val)
-  {
+  ox_json_foreach_item (choices, i, n, val) {
     if (yyjson_is_str (val) && text && g_ascii_strcasecmp (text, yyjson_get_str (val)) == 0)
       return yyjson_mut_strncpy (doc, yyjson_get_str (val), yyjson_get_len (val));
     if (yyjson_is_raw (val) && raw && strtod (raw, NULL) == strtod (yyjson_get_raw (val), NULL))
@@ -363,8 +357,7 @@ is_required (yyjson_val *schema, const char *key, gsize len)
   yyjson_val *val;
   size_t i, n;
 
-  yyjson_arr_foreach (yyjson_obj_get (schema, "required"), i, n, val)
-  {
+  ox_json_foreach_item (yyjson_obj_get (schema, "required"), i, n, val) {
     if (yyjson_equals_strn (val, key, len))
       return TRUE;
   }
@@ -377,8 +370,7 @@ append_names (GString *list, yyjson_val *schema)
   yyjson_val *key, *val;
   size_t i, n;
 
-  yyjson_obj_foreach (yyjson_obj_get (schema, "properties"), i, n, key, val)
-  {
+  ox_json_foreach_member (yyjson_obj_get (schema, "properties"), i, n, key, val) {
     g_string_append_printf (list, "%s“%s”", i > 0 ? ", " : "", yyjson_get_str (key));
   }
 }
@@ -410,8 +402,7 @@ check_object (
   yyjson_val *key, *val;
   size_t i, n;
 
-  yyjson_obj_foreach (object, i, n, key, val)
-  {
+  ox_json_foreach_member (object, i, n, key, val) {
     const char *name = yyjson_get_str (key);
     yyjson_val *property = yyjson_obj_getn (properties, name, yyjson_get_len (key));
     g_autofree char *shown = show (key);
@@ -432,8 +423,7 @@ check_object (
       return NULL;
     yyjson_mut_obj_add (copy, copy_string (doc, name, yyjson_get_len (key)), checked);
   }
-  yyjson_arr_foreach (yyjson_obj_get (schema, "required"), i, n, val)
-  {
+  ox_json_foreach_item (yyjson_obj_get (schema, "required"), i, n, val) {
     if (yyjson_is_str (val) && !yyjson_mut_obj_getn (copy, yyjson_get_str (val), yyjson_get_len (val))) {
       g_autoptr (GString) list = g_string_new (NULL);
 

@@ -47,8 +47,7 @@ ids_of (yyjson_val *list)
   yyjson_val *val;
   gsize i, n;
 
-  yyjson_arr_foreach (list, i, n, val)
-  {
+  ox_json_foreach_item (list, i, n, val) {
     guint32 id = (guint32) yyjson_get_uint (val);
 
     g_array_append_val (ids, id);
@@ -72,8 +71,7 @@ test_answers (Fixture *fixture, gconstpointer data)
   guint n_texts = 0;
   gsize i, n;
 
-  yyjson_arr_foreach (cases, i, n, val)
-  {
+  ox_json_foreach_item (cases, i, n, val) {
     yyjson_val *turns = yyjson_obj_get (val, "turns");
     g_autoptr (OxChat) chat = ox_chat_new ();
     g_autoptr (GArray) expected = ids_of (yyjson_obj_get (val, "prompt_ids"));
@@ -87,8 +85,7 @@ test_answers (Fixture *fixture, gconstpointer data)
     if (!g_str_has_prefix (yyjson_get_str (yyjson_obj_get (val, "name")), "text"))
       continue;
     n_texts++;
-    yyjson_arr_foreach (turns, j, n_turns, turn)
-    {
+    ox_json_foreach_item (turns, j, n_turns, turn) {
       ox_chat_append (chat, j % 2 == 0 ? OX_ROLE_USER : OX_ROLE_ASSISTANT, yyjson_get_str (turn));
     }
     ids = ox_model_encode_chat (fixture->model, chat, NULL, &error);

@@ -455,8 +455,7 @@ test_all_formats (void)
 
   g_assert_true (g_file_get_contents (path, &text, &len, NULL));
   json = ox_value_parse (text, len, path, NULL);
-  yyjson_arr_foreach (yyjson_obj_get (ox_value_get_root (json), "cases"), i, max, one)
-  {
+  ox_json_foreach_item (yyjson_obj_get (ox_value_get_root (json), "cases"), i, max, one) {
     g_autoptr (GString) conversation = g_string_new (NULL);
     g_autoptr (OxChat) chat = NULL;
 

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
+#include "io/ox-json.h"
 #include "ox-io-check.h"
 #include "ox-pieces.h"
 
@@ -165,8 +166,7 @@ walk_object (Walk *walk, yyjson_val *object, const char **path, guint depth)
   size_t idx, max;
 
   g_assert_cmpuint (depth, <, 6);
-  yyjson_obj_foreach (object, idx, max, key, val)
-  {
+  ox_json_foreach_member (object, idx, max, key, val) {
     path[depth] = yyjson_get_str (key);
     path[depth + 1] = NULL;
     for (guint i = 0; i < G_N_ELEMENTS (values); i++)

@@ -119,14 +119,12 @@ expected_result (yyjson_val *one)
 
   g_string_append (result->thinking, yyjson_get_str (yyjson_obj_get (one, "thinking")));
   g_string_append (result->content, yyjson_get_str (yyjson_obj_get (one, "content")));
-  yyjson_arr_foreach (yyjson_obj_get (one, "tool_calls"), i, max, val)
-  {
+  ox_json_foreach_item (yyjson_obj_get (one, "tool_calls"), i, max, val) {
     g_string_append_printf (result->calls, "%s ", yyjson_get_str (yyjson_obj_get (val, "name")));
     ox_value_append_json (result->calls, yyjson_obj_get (val, "arguments"));
     g_string_append_c (result->calls, '\n');
   }
-  yyjson_arr_foreach (yyjson_obj_get (one, "malformed"), i, max, val)
-  {
+  ox_json_foreach_item (yyjson_obj_get (one, "malformed"), i, max, val) {
     g_string_append_printf (result->malformed, "%s\n--\n", yyjson_get_str (val));
   }
   return result;
@@ -155,8 +153,7 @@ chat_with_tools (yyjson_val *tools)
   yyjson_val *val;
   gsize i, max;
 
-  yyjson_arr_foreach (tools, i, max, val)
-  {
+  ox_json_foreach_item (tools, i, max, val) {
     g_autoptr (GString) json = g_string_new (NULL);
 
     ox_value_append_json (json, val);
@@ -174,8 +171,7 @@ run_golden (const char *name, const char *format, guint n_expected)
   guint n = 0;
   gsize i, max;
 
-  yyjson_arr_foreach (yyjson_obj_get (root, "cases"), i, max, one)
-  {
+  ox_json_foreach_item (yyjson_obj_get (root, "cases"), i, max, one) {
     const char *text = yyjson_get_str (yyjson_obj_get (one, "text"));
     gsize len = strlen (text);
     gboolean in_thinking = yyjson_equals_str (yyjson_obj_get (one, "start"), "thinking");

@@ -97,8 +97,7 @@ put_merges (GByteArray *out, yyjson_val *merges)
   gsize i, max;
 
   put_array (out, "tokenizer.ggml.merges", GGUF_STRING, yyjson_arr_size (merges));
-  yyjson_arr_foreach (merges, i, max, merge)
-  {
+  ox_json_foreach_item (merges, i, max, merge) {
     if (yyjson_is_str (merge)) {
       put_string (out, yyjson_get_str (merge), yyjson_get_len (merge));
     } else {
@@ -128,8 +127,7 @@ make_gguf (const Kind *kind, yyjson_val *root)
     names[id] = yyjson_get_str (key);
     types[id] = strcmp (kind->model, "gemma4") == 0 && is_byte_name (names[id]) ? TYPE_BYTE : TYPE_NORMAL;
   }
-  yyjson_arr_foreach (added, i, max, entry)
-  {
+  ox_json_foreach_item (added, i, max, entry) {
     guint64 id = yyjson_get_uint (yyjson_obj_get (entry, "id"));
 
     g_assert_cmpuint (id, <, kind->size);
