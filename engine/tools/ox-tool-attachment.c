@@ -60,8 +60,10 @@ ox_attachments_new (void)
 }
 
 void
-ox_attachments_free (OxAttachments *attachments)
+ox_attachments_free (gpointer data)
 {
+  OxAttachments *attachments = data;
+
   if (!attachments)
     return;
   g_array_unref (attachments->items);

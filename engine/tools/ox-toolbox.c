@@ -139,7 +139,7 @@ ox_toolbox_add_attachment (OxToolbox *toolbox, const char *name, const char *tex
     OxAttachments *attachments = ox_attachments_new ();
 
     if (!ox_toolbox_add (toolbox, ox_tool_attachment_declaration, OX_TOOL_PLAIN, ox_tool_attachment, attachments,
-                         (GDestroyNotify) ox_attachments_free, NULL)) {
+                         ox_attachments_free, NULL)) {
       ox_attachments_free (attachments);
       return;
     }

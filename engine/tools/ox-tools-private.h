@@ -22,5 +22,5 @@ char *ox_tool_attachment (const char *arguments, gpointer user_data, GCancellabl
 typedef struct _OxAttachments OxAttachments;
 
 OxAttachments *ox_attachments_new (void);
-void ox_attachments_free (OxAttachments *attachments);
+void ox_attachments_free (gpointer attachments);
 void ox_attachments_add (OxAttachments *attachments, const char *name, const char *text);
