@@ -306,7 +306,7 @@ ox_model_plan_weights (const char *path,
   return g_steal_pointer (&plan);
 }
 
-void
+const OxChatFormat *
 ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config)
 {
   g_autofree char *note = NULL;
@@ -324,6 +324,7 @@ ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const Ox
     g_free (plan->note);
     plan->note = both;
   }
+  return format;
 }
 
 OxModelPlan *

@@ -65,8 +65,8 @@ OxModelPlan *ox_model_plan_weights (const char *path,
                                     const OxModelOptions *options,
                                     OxModelSetup *setup,
                                     GError **error);
-/* Fills in what the tokenizer tells: chat format, capabilities, note. */
-void ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config);
+/* Fills in what the tokenizer tells: chat format, capabilities, note. Returns the format; NULL: a base model. */
+const OxChatFormat *ox_model_plan_set_tokenizer (OxModelPlan *plan, OxTokenizer *tokenizer, const OxConfig *config);
 
 /* generation_config.json beside the weights, else the family's recommendation. */
 void ox_model_read_sampling (const char *path, const OxConfig *config, OxSampling *sampling);
@@ -76,8 +76,13 @@ void ox_model_read_gguf_sampling (OxGguf *gguf, OxSampling *sampling);
  * recommendation for the other mode, it becomes the one for this. For an answer whose caller left the sampling to the model. */
 void ox_model_adapt_sampling (const OxConfig *config, gboolean thinks, OxSampling *sampling);
 
-/* The ids that @chat takes, ready for an answer; NULL with an error. Free with g_array_unref(). */
-GArray *ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error);
+/* The ids that @chat takes, ready for an answer; NULL with an error. Free with g_array_unref(). @in_thinking: whether they end inside a thought;
+ * may be NULL. */
+GArray *ox_model_encode_chat (
+  OxModel *model, const OxChat *chat, gboolean *in_thinking, GCancellable *cancellable, GError **error);
+/* The ids of plain text, behind a BOS where the tokenizer wants one. */
+GArray *ox_model_encode_text (
+  OxModel *model, const char *text, gsize len, gboolean parse_control, GCancellable *cancellable, GError **error);
 
 /* The drafter at @path, or with NULL the one in the model's own files if there is one. @target: the loader of the model's network. */
 gboolean ox_model_load_drafter (

@@ -99,8 +99,7 @@ load_text (OxModel *model, const char *path, gboolean with_tokenizer, GCancellab
                  ox_tokenizer_get_size (model->tokenizer), model->config->vocab_size);
     return FALSE;
   }
-  ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
-  model->chat_format = ox_chat_format_detect (model->tokenizer, model->config, NULL);
+  model->chat_format = ox_model_plan_set_tokenizer (model->plan, model->tokenizer, model->config);
   if (model->chat_format != NULL)
     ox_chat_format_add_stop_ids (model->chat_format, model->tokenizer, model->stop_ids);
   return TRUE;
@@ -239,13 +238,27 @@ ox_model_get_default_sampling (OxModel *model, OxSampling *sampling)
   *sampling = model->default_sampling;
 }
 
+GArray *
+ox_model_encode_text (
+  OxModel *model, const char *text, gsize len, gboolean parse_control, GCancellable *cancellable, GError **error)
+{
+  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (guint32));
+  gint64 bos = ox_tokenizer_get_bos (model->tokenizer);
+
+  if (ox_tokenizer_get_add_bos (model->tokenizer) && bos >= 0) {
+    guint32 id = (guint32) bos;
+    g_array_append_val (ids, id);
+  }
+  if (!ox_tokenizer_encode_text (model->tokenizer, text, len, parse_control, ids, cancellable, error))
+    return NULL;
+  return g_steal_pointer (&ids);
+}
+
 /* A base model sees the texts themselves, one after the other, and continues the last. */
 static GArray *
 encode_plain (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   g_autoptr (GString) text = g_string_new (NULL);
-  gint64 bos = ox_tokenizer_get_bos (model->tokenizer);
 
   for (guint i = 0; i < ox_chat_get_length (chat); i++) {
     const char *message = ox_chat_get_text (chat, i);
@@ -255,23 +268,20 @@ encode_plain (OxModel *model, const OxChat *chat, GCancellable *cancellable, GEr
       g_string_append (text, "\n\n");
     g_string_append (text, message);
   }
-  if (ox_tokenizer_get_add_bos (model->tokenizer) && bos >= 0) {
-    guint32 id = (guint32) bos;
-    g_array_append_val (ids, id);
-  }
-  if (!ox_tokenizer_encode_text (model->tokenizer, text->str, text->len, FALSE, ids, cancellable, error))
-    return NULL;
-  return g_steal_pointer (&ids);
+  return ox_model_encode_text (model, text->str, text->len, FALSE, cancellable, error);
 }
 
 GArray *
-ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancellable, GError **error)
+ox_model_encode_chat (
+  OxModel *model, const OxChat *chat, gboolean *in_thinking, GCancellable *cancellable, GError **error)
 {
   guint n = ox_chat_get_length (chat);
   gboolean continues = n > 0 && ox_chat_get_role (chat, n - 1) == OX_ROLE_ASSISTANT;
   g_autoptr (OxPrompt) prompt = NULL;
   g_autoptr (GArray) ids = NULL;
 
+  if (in_thinking != NULL)
+    *in_thinking = FALSE;
   if (model->chat_format == NULL)
     return encode_plain (model, chat, cancellable, error);
   prompt = ox_chat_format_render (model->chat_format, chat, model->tokenizer, !continues, continues, error);
@@ -280,13 +290,15 @@ ox_model_encode_chat (OxModel *model, const OxChat *chat, GCancellable *cancella
   ids = g_array_new (FALSE, FALSE, sizeof (guint32));
   if (!ox_prompt_encode (prompt, model->tokenizer, ids, cancellable, error))
     return NULL;
+  if (in_thinking != NULL)
+    *in_thinking = prompt->in_thinking;
   return g_steal_pointer (&ids);
 }
 
 gboolean
 ox_model_count_tokens (OxModel *model, const OxChat *chat, guint *n_tokens, GCancellable *cancellable, GError **error)
 {
-  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, cancellable, error);
+  g_autoptr (GArray) ids = ox_model_encode_chat (model, chat, NULL, cancellable, error);
 
   if (ids == NULL)
     return FALSE;

@@ -57,28 +57,6 @@ ox_session_add_tools (OxSession *session, const OxChat *chat)
   return copy;
 }
 
-static GArray *
-encode (OxSession *session, const OxChat *chat, gboolean *in_thinking, GCancellable *cancellable, GError **error)
-{
-  OxModel *model = session->model;
-  guint n = ox_chat_get_length (chat);
-  gboolean continues = n > 0 && ox_chat_get_role (chat, n - 1) == OX_ROLE_ASSISTANT;
-  g_autoptr (OxPrompt) prompt = NULL;
-  g_autoptr (GArray) ids = NULL;
-
-  *in_thinking = FALSE;
-  if (model->chat_format == NULL)
-    return ox_model_encode_chat (model, chat, cancellable, error);
-  prompt = ox_chat_format_render (model->chat_format, chat, model->tokenizer, !continues, continues, error);
-  if (prompt == NULL)
-    return NULL;
-  ids = g_array_new (FALSE, FALSE, sizeof (guint32));
-  if (!ox_prompt_encode (prompt, model->tokenizer, ids, cancellable, error))
-    return NULL;
-  *in_thinking = prompt->in_thinking;
-  return g_steal_pointer (&ids);
-}
-
 /* ---- Leaving out ---- */
 
 /* Where turns begin that may be left out: each is a question with all that follows up to the next one, calls and their results too. The
@@ -121,7 +99,7 @@ encode_without (OxSession *session,
                 GError **error)
 {
   g_autoptr (OxChat) rest = without_turns (chat, turns, n_turns);
-  GArray *ids = encode (session, rest, &prompt->in_thinking, cancellable, error);
+  GArray *ids = ox_model_encode_chat (session->model, rest, &prompt->in_thinking, cancellable, error);
 
   if (ids == NULL)
     return FALSE;
@@ -176,7 +154,7 @@ ox_session_make_prompt (
   guint again;
 
   *prompt = (OxSessionPrompt) { 0 };
-  prompt->ids = encode (session, chat, &prompt->in_thinking, cancellable, error);
+  prompt->ids = ox_model_encode_chat (session->model, chat, &prompt->in_thinking, cancellable, error);
   if (prompt->ids == NULL)
     return FALSE;
   prompt->n_whole = prompt->ids->len;

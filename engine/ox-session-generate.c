@@ -191,15 +191,10 @@ answer_in_rounds (OxAnswer *answer, const OxChat *question, GError **error)
 static gboolean
 continue_text (OxAnswer *answer, const char *text, GError **error)
 {
-  OxModel *model = answer->session->model;
-  g_autoptr (GArray) ids = g_array_new (FALSE, FALSE, sizeof (guint32));
-  gint64 bos = ox_tokenizer_get_bos (model->tokenizer);
+  g_autoptr (GArray) ids =
+    ox_model_encode_text (answer->session->model, text, strlen (text), TRUE, answer->cancellable, error);
 
-  if (ox_tokenizer_get_add_bos (model->tokenizer) && bos >= 0) {
-    guint32 id = (guint32) bos;
-    g_array_append_val (ids, id);
-  }
-  if (!ox_tokenizer_encode_text (model->tokenizer, text, strlen (text), TRUE, ids, answer->cancellable, error))
+  if (ids == NULL)
     return FALSE;
   return ox_answer_run_round (answer, ids, NULL, FALSE, NULL, error);
 }

@@ -36,18 +36,6 @@ add_result (Bench *bench, const char *name, const char *unit, double value, doub
   g_array_append_val (bench->results, ((Result) { g_intern_string (name), unit, value, limit }));
 }
 
-/* The most memory that this process ever had, in bytes. */
-static double
-peak_memory (void)
-{
-  g_autofree char *status = NULL;
-  const char *line;
-
-  if (!g_file_get_contents ("/proc/self/status", &status, NULL, NULL) || (line = strstr (status, "VmHWM:")) == NULL)
-    return NAN;
-  return (double) g_ascii_strtoull (line + strlen ("VmHWM:"), NULL, 10) * 1024;
-}
-
 /* Ids that mean nothing: a forward pass takes the same time whatever it reads. */
 static guint32 *
 make_ids (Bench *bench, guint n)
@@ -176,7 +164,8 @@ run_bench (Bench *bench, const guint *prefills, gsize n_prefills, GError **error
 {
   OxCli *cli = bench->cli;
   gint64 start = ox_clock_now ();
-  double bandwidth, peak, rate, bytes;
+  double bandwidth, rate, bytes;
+  guint64 peak;
 
   bench->model = ox_cli_load (cli, error);
   if (bench->model == NULL)
@@ -189,7 +178,7 @@ run_bench (Bench *bench, const guint *prefills, gsize n_prefills, GError **error
   for (gsize i = 0; i < n_prefills; i++)
     if (!bench_prefill (bench, prefills[i], error))
       return FALSE;
-  peak = peak_memory ();
+  peak = ox_cli_process_memory ("VmHWM:");
   /* The ceiling on both sides of what is measured against it: clocks and neighbours change. */
   bandwidth = ox_cli_read_bandwidth (bench->threads, BANDWIDTH_PASSES, cli->cancellable);
   if (!bench_decode (bench, &rate, &bytes, error) || !bench_verify (bench, error))
@@ -199,7 +188,7 @@ run_bench (Bench *bench, const guint *prefills, gsize n_prefills, GError **error
     return FALSE;
   add_result (bench, "decode", "tok/s", rate, bandwidth > 0 ? bandwidth / bytes : NAN);
   add_result (bench, "decode_read", "GB/s", rate * bytes / 1e9, bandwidth > 0 ? bandwidth / 1e9 : NAN);
-  add_result (bench, "peak_memory", "MB", peak / 1e6, NAN);
+  add_result (bench, "peak_memory", "MB", peak > 0 ? (double) peak / 1e6 : NAN, NAN);
   return TRUE;
 }
 

@@ -18,19 +18,6 @@ typedef struct {
   double load_seconds, prefill_rate, decode_rate;
 } DryRun;
 
-/* A line of /proc/self/status, in bytes; 0 when there is no such thing. */
-static guint64
-process_memory (const char *key)
-{
-  g_autofree char *status = NULL;
-  const char *line;
-
-  if (!g_file_get_contents ("/proc/self/status", &status, NULL, NULL))
-    return 0;
-  line = strstr (status, key);
-  return line != NULL ? g_ascii_strtoull (line + strlen (key), NULL, 10) * 1024 : 0;
-}
-
 static void
 forget_peak (void)
 {
@@ -87,14 +74,14 @@ run_shape (OxCli *cli, const char *name, OxModelOptions *options, guint prompt, 
   }
   malloc_trim (0);
   forget_peak ();
-  before = process_memory ("VmRSS:");
+  before = ox_cli_process_memory ("VmRSS:");
   model = ox_model_load_opened (name, weights, config, options, FALSE, NULL, NULL, cli->cancellable, error);
   if (model == NULL)
     return FALSE;
   run->load_seconds = (double) (ox_clock_now () - start) / 1e6;
   run->planned = ox_model_get_plan (model)->memory_needed;
   ok = run_tokens (cli, model, prompt, more, run, error);
-  run->peak = process_memory ("VmHWM:") - before;
+  run->peak = ox_cli_process_memory ("VmHWM:") - before;
   return ok;
 }
 

@@ -96,6 +96,18 @@ run (int argc, char **argv)
   return ox_cli_usage (&cli, "there is no command “%s”", argv[1]);
 }
 
+guint64
+ox_cli_process_memory (const char *key)
+{
+  g_autofree char *status = NULL;
+  const char *line;
+
+  if (!g_file_get_contents ("/proc/self/status", &status, NULL, NULL))
+    return 0;
+  line = strstr (status, key);
+  return line != NULL ? g_ascii_strtoull (line + strlen (key), NULL, 10) * 1024 : 0;
+}
+
 int
 main (int argc, char **argv)
 {

@@ -120,7 +120,10 @@ char *ox_cli_read_line (OxCli *cli, GString *pending, GError **error);
 void ox_cli_json_real (yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, double value);
 void ox_cli_json_statistics (yyjson_mut_doc *doc, yyjson_mut_val *object, const OxStatistics *statistics);
 
-/* ---- Read bandwidth ---- */
+/* ---- This process and this computer ---- */
+
+/* The line of /proc/self/status that begins with @key ("VmRSS:"), in bytes; 0 when there is no such thing. */
+guint64 ox_cli_process_memory (const char *key);
 
 /* Bytes a second that @threads threads read from memory together: the best of @passes. 0 when out of memory. */
 double ox_cli_read_bandwidth (guint threads, guint passes, GCancellable *cancellable);

@@ -167,7 +167,7 @@ check_prompt_ids (Run *run, const char *prompt, const char *ids_name, const guin
     g_autofree char *shown = g_strconcat (ids_name, " (from messages)", NULL);
     g_autoptr (OxChat) chat = chat_from_json (messages);
     g_autoptr (GError) error = NULL;
-    g_autoptr (GArray) chat_ids = ox_model_encode_chat (run->exact, chat, NULL, &error);
+    g_autoptr (GArray) chat_ids = ox_model_encode_chat (run->exact, chat, NULL, NULL, &error);
 
     if (chat_ids == NULL)
       ox_golden_report_not_computed (report, shown, "%s", error->message);

@@ -28,7 +28,6 @@ typedef struct {
 } OxDraftState;
 
 struct _OxDrafterClass {
-  const char *name;
   void (*free) (OxDrafter *drafter);
   OxDraftState *(*state_new) (OxDrafter *drafter, OxState *target, GError **error);
   void (*state_free) (OxDraftState *state);

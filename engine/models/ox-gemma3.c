@@ -151,7 +151,6 @@ gemma3_forward (OxNetwork *network,
 }
 
 const OxNetworkClass ox_gemma3_class = {
-  .name = "gemma3",
   .load = gemma3_load,
   .free = gemma3_free,
   .forward = gemma3_forward,

@@ -268,7 +268,6 @@ draft_tokens (
 /* ---- Loading ---- */
 
 static const OxDrafterClass gemma4_drafter_class = {
-  .name = "gemma4-assistant",
   .free = drafter_free,
   .state_new = draft_state_new,
   .state_free = draft_state_free,
@@ -288,8 +287,7 @@ ox_gemma4_drafter_load (OxLoader *loader, OxNetwork *target, GError **error)
   self->base.target = target;
   self->config = c;
   self->layers = g_new0 (OxGemma4Layer, c->num_hidden_layers);
-  loader->error = NULL;
-  ox_handles_init (&loader->handles);
+  ox_loader_begin (loader);
   if (target == NULL || check_target (self, ((OxGemma4 *) target)->config, loader)) {
     self->frequencies = ox_rope_frequencies (&c->rope, c->global_head_dim);
     self->frequencies_sliding = ox_rope_frequencies (&c->rope_sliding, c->head_dim);
@@ -308,11 +306,8 @@ ox_gemma4_drafter_load (OxLoader *loader, OxNetwork *target, GError **error)
       self->lm_head = ox_loader_head (loader);
     }
   }
-  self->base.handles = loader->handles;
-  if (loader->error != NULL) {
-    ox_drafter_free (&self->base, loader->ops);
-    g_propagate_error (error, g_steal_pointer (&loader->error));
-    return NULL;
-  }
-  return &self->base;
+  if (ox_loader_end (loader, &self->base.handles, error))
+    return &self->base;
+  ox_drafter_free (&self->base, loader->ops);
+  return NULL;
 }

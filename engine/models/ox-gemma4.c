@@ -266,7 +266,6 @@ gemma4_forward (OxNetwork *network,
 }
 
 const OxNetworkClass ox_gemma4_class = {
-  .name = "gemma4",
   .load = gemma4_load,
   .free = gemma4_free,
   .forward = gemma4_forward,

@@ -154,7 +154,6 @@ llama_forward (OxNetwork *network,
 }
 
 const OxNetworkClass ox_llama_class = {
-  .name = "llama",
   .load = llama_load,
   .free = llama_free,
   .forward = llama_forward,

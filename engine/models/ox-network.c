@@ -22,11 +22,20 @@ ox_network_class (OxFamily family)
 }
 
 void
-ox_handles_init (OxHandles *handles)
+ox_loader_begin (OxLoader *loader)
 {
-  handles->matrices = g_ptr_array_new ();
-  handles->vectors = g_ptr_array_new ();
-  handles->embeddings = g_ptr_array_new ();
+  loader->error = NULL;
+  loader->handles = (OxHandles) { g_ptr_array_new (), g_ptr_array_new (), g_ptr_array_new () };
+}
+
+gboolean
+ox_loader_end (OxLoader *loader, OxHandles *handles, GError **error)
+{
+  *handles = loader->handles;
+  if (loader->error == NULL)
+    return TRUE;
+  g_propagate_error (error, g_steal_pointer (&loader->error));
+  return FALSE;
 }
 
 void
@@ -55,17 +64,13 @@ ox_network_load (OxLoader *loader, GError **error)
       "This is a drafter: it makes the Gemma 4 that it was made for answer sooner, and cannot answer by itself");
     return NULL;
   }
-  loader->error = NULL;
-  ox_handles_init (&loader->handles);
+  ox_loader_begin (loader);
   network = network_class->load (loader);
   network->network_class = network_class;
-  network->handles = loader->handles;
-  if (loader->error != NULL) {
-    ox_network_free (network, loader->ops);
-    g_propagate_error (error, g_steal_pointer (&loader->error));
-    return NULL;
-  }
-  return network;
+  if (ox_loader_end (loader, &network->handles, error))
+    return network;
+  ox_network_free (network, loader->ops);
+  return NULL;
 }
 
 void

@@ -16,7 +16,6 @@ typedef struct {
   GPtrArray *embeddings; /* OxEmbedding */
 } OxHandles;
 
-void ox_handles_init (OxHandles *handles);
 void ox_handles_clear (OxHandles *handles, OxOps *ops);
 
 /* Finds tensors by their Hugging Face names (without the "model." before them), in safetensors and in GGUF, checks their shapes and
@@ -31,6 +30,9 @@ typedef struct {
   GError *error;
 } OxLoader;
 
+/* Around everything that is loaded with @loader: end hands over what was loaded and tells whether all of it was. */
+void ox_loader_begin (OxLoader *loader);
+gboolean ox_loader_end (OxLoader *loader, OxHandles *handles, GError **error);
 /* @name may hold "%u" for the layer. Errors name file and tensor. */
 OxMatrix *ox_loader_matrix (OxLoader *loader, const char *name, guint layer, guint rows, guint cols);
 /* As above, for a matrix that @role says is to be rounded less than others. */
@@ -149,7 +151,6 @@ typedef struct {
 } OxNetwork;
 
 struct _OxNetworkClass {
-  const char *name;
   /* Never NULL: what went wrong is in the loader. */
   OxNetwork *(*load) (OxLoader *loader);
   /* Frees what is not in the handles. */

@@ -178,7 +178,6 @@ mtp_draft (
 }
 
 static const OxDrafterClass mtp_class = {
-  .name = "qwen35-mtp",
   .free = mtp_free,
   .state_new = mtp_state_new,
   .state_free = mtp_state_free,
@@ -198,18 +197,14 @@ ox_qwen35_mtp_load (OxLoader *loader, OxNetwork *target, GError **error)
   self = g_new0 (Mtp, 1);
   self->base.drafter_class = &mtp_class;
   self->base.target = target;
-  loader->error = NULL;
-  ox_handles_init (&loader->handles);
+  ox_loader_begin (loader);
   self->fc = ox_loader_matrix (loader, "mtp.fc.weight", 0, hidden, 2 * hidden);
   self->pre_fc_norm_embedding = ox_loader_norm (loader, "mtp.pre_fc_norm_embedding.weight", 0, hidden);
   self->pre_fc_norm_hidden = ox_loader_norm (loader, "mtp.pre_fc_norm_hidden.weight", 0, hidden);
   self->norm = ox_loader_norm (loader, "mtp.norm.weight", 0, hidden);
   ox_qwen35_load_layer (loader, "mtp.layers.%u.", 0, FALSE, &self->layer);
-  self->base.handles = loader->handles;
-  if (loader->error != NULL) {
-    ox_drafter_free (&self->base, loader->ops);
-    g_propagate_error (error, g_steal_pointer (&loader->error));
-    return NULL;
-  }
-  return &self->base;
+  if (ox_loader_end (loader, &self->base.handles, error))
+    return &self->base;
+  ox_drafter_free (&self->base, loader->ops);
+  return NULL;
 }

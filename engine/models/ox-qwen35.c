@@ -223,7 +223,6 @@ qwen35_forward (OxNetwork *network,
 }
 
 const OxNetworkClass ox_qwen35_class = {
-  .name = "qwen35",
   .load = qwen35_load,
   .free = qwen35_free,
   .forward = qwen35_forward,

@@ -296,47 +296,6 @@ ox_value_append_json_string (GString *out, const char *text, gsize len)
   g_string_append_c (out, '"');
 }
 
-void
-ox_value_append_json (GString *out, yyjson_val *val)
-{
-  yyjson_val *key, *child;
-  gsize i, max;
-
-  switch (yyjson_get_type (val)) {
-  case YYJSON_TYPE_ARR:
-    g_string_append_c (out, '[');
-    ox_json_foreach_item (val, i, max, child) {
-      if (i > 0)
-        g_string_append (out, ", ");
-      ox_value_append_json (out, child);
-    }
-    g_string_append_c (out, ']');
-    break;
-  case YYJSON_TYPE_OBJ:
-    g_string_append_c (out, '{');
-    ox_json_foreach_member (val, i, max, key, child) {
-      if (i > 0)
-        g_string_append (out, ", ");
-      ox_value_append_json_string (out, yyjson_get_str (key), yyjson_get_len (key));
-      g_string_append (out, ": ");
-      ox_value_append_json (out, child);
-    }
-    g_string_append_c (out, '}');
-    break;
-  case YYJSON_TYPE_STR:
-    ox_value_append_json_string (out, yyjson_get_str (val), yyjson_get_len (val));
-    break;
-  case YYJSON_TYPE_RAW:
-    ox_value_append_number (out, val);
-    break;
-  case YYJSON_TYPE_BOOL:
-    g_string_append (out, yyjson_get_bool (val) ? "true" : "false");
-    break;
-  default:
-    g_string_append (out, "null");
-  }
-}
-
 /* A string as Python's repr() has it: in single quotes, or in double ones when it has single ones only. */
 static void
 append_repr (GString *out, const char *text, gsize len)
@@ -359,8 +318,17 @@ append_repr (GString *out, const char *text, gsize len)
   g_string_append_c (out, quote);
 }
 
+/* How JSON and Python write what they have in common. */
+typedef struct {
+  void (*append_string) (GString *out, const char *text, gsize len);
+  const char *yes, *no, *nothing;
+} Notation;
+
+static const Notation json_notation = { ox_value_append_json_string, "true", "false", "null" };
+static const Notation python_notation = { append_repr, "True", "False", "None" };
+
 static void
-append_python (GString *out, yyjson_val *val, gboolean is_top)
+append_value (GString *out, yyjson_val *val, const Notation *notation)
 {
   yyjson_val *key, *child;
   gsize i, max;
@@ -371,7 +339,7 @@ append_python (GString *out, yyjson_val *val, gboolean is_top)
     ox_json_foreach_item (val, i, max, child) {
       if (i > 0)
         g_string_append (out, ", ");
-      append_python (out, child, FALSE);
+      append_value (out, child, notation);
     }
     g_string_append_c (out, ']');
     break;
@@ -380,33 +348,39 @@ append_python (GString *out, yyjson_val *val, gboolean is_top)
     ox_json_foreach_member (val, i, max, key, child) {
       if (i > 0)
         g_string_append (out, ", ");
-      append_repr (out, yyjson_get_str (key), yyjson_get_len (key));
+      notation->append_string (out, yyjson_get_str (key), yyjson_get_len (key));
       g_string_append (out, ": ");
-      append_python (out, child, FALSE);
+      append_value (out, child, notation);
     }
     g_string_append_c (out, '}');
     break;
   case YYJSON_TYPE_STR:
-    if (is_top)
-      g_string_append_len (out, yyjson_get_str (val), (gssize) yyjson_get_len (val));
-    else
-      append_repr (out, yyjson_get_str (val), yyjson_get_len (val));
+    notation->append_string (out, yyjson_get_str (val), yyjson_get_len (val));
     break;
   case YYJSON_TYPE_RAW:
     ox_value_append_number (out, val);
     break;
   case YYJSON_TYPE_BOOL:
-    g_string_append (out, yyjson_get_bool (val) ? "True" : "False");
+    g_string_append (out, yyjson_get_bool (val) ? notation->yes : notation->no);
     break;
   default:
-    g_string_append (out, "None");
+    g_string_append (out, notation->nothing);
   }
+}
+
+void
+ox_value_append_json (GString *out, yyjson_val *val)
+{
+  append_value (out, val, &json_notation);
 }
 
 void
 ox_value_append_python (GString *out, yyjson_val *val)
 {
-  append_python (out, val, TRUE);
+  if (yyjson_is_str (val))
+    g_string_append_len (out, yyjson_get_str (val), (gssize) yyjson_get_len (val));
+  else
+    append_value (out, val, &python_notation);
 }
 
 /* ---- Order ---- */

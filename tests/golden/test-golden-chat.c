@@ -88,7 +88,7 @@ test_answers (Fixture *fixture, gconstpointer data)
     ox_json_foreach_item (turns, j, n_turns, turn) {
       ox_chat_append (chat, j % 2 == 0 ? OX_ROLE_USER : OX_ROLE_ASSISTANT, yyjson_get_str (turn));
     }
-    ids = ox_model_encode_chat (fixture->model, chat, NULL, &error);
+    ids = ox_model_encode_chat (fixture->model, chat, NULL, NULL, &error);
     g_assert_no_error (error);
     g_assert_cmpmem (ids->data, ids->len * sizeof (guint32), expected->data, expected->len * sizeof (guint32));
 
