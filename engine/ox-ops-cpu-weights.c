@@ -188,7 +188,7 @@ cpu_matrix_load (OxOps *ops,
   rows = map != NULL ? map->n_rows : tensor->dims[0];
   cols = tensor->dims[1];
   type = ox_ops_held_type (tensor->type, cols, role, self->quantize);
-  kernel = self->kernels->linear (type, self->precision, rows, cols);
+  kernel = ox_linear_kernel (self->kernels, type, self->precision, rows, cols);
   if (!ox_type_row_bytes (tensor->type, cols, &row_bytes) || !ox_type_row_bytes (type, cols, &held_row_bytes) ||
       !kernel->packed_bytes (type, rows, cols, &bytes)) {
     g_autofree char *what = ox_tensor_describe (tensor);

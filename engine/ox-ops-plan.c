@@ -117,7 +117,7 @@ plan_matrix_load (OxOps *ops,
     return NULL;
   rows = map != NULL ? map->n_rows : tensor->dims[0];
   type = ox_ops_held_type (tensor->type, tensor->dims[1], role, self->quantize);
-  kernel = self->kernels->linear (type, self->precision, rows, tensor->dims[1]);
+  kernel = ox_linear_kernel (self->kernels, type, self->precision, rows, tensor->dims[1]);
   if (!kernel->packed_bytes (type, rows, tensor->dims[1], &bytes)) {
     g_autofree char *what = ox_tensor_describe (tensor);
     g_set_error (error, OX_ERROR, OX_ERROR_UNSUPPORTED,

@@ -192,7 +192,7 @@ checksum_layout (GChecksum *checksum, const OxPackedLayout *layout)
   for (guint i = 0; i < COLS; i++)
     values[i] = (float) (int) (source[i] - 31) / (float) (1 + i % 7);
   for (gsize t = 0; t < G_N_ELEMENTS (types); t++) {
-    OxPackedMatrix matrix = { .kernel = layout->kernels->linear (types[t], layout->precision, ROWS, COLS),
+    OxPackedMatrix matrix = { .kernel = ox_linear_kernel (layout->kernels, types[t], layout->precision, ROWS, COLS),
                               .type = types[t],
                               .rows = ROWS,
                               .cols = COLS };

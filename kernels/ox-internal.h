@@ -7,12 +7,13 @@
 #include "ox-kernels.h"
 #include "ox-panel.h"
 
-/* The linear kernels of one instruction set. A member is NULL where the set has none of its own, or was not compiled. */
-typedef struct {
+/* The linear kernels of one instruction set. A member is NULL where the set has none of its own, or was not compiled; so is the
+ * matmul of an entry. */
+struct OxLinearSet {
   const OxLinearKernel *exact;    /* one kernel for all types */
   const OxLinearKernel *integer;  /* [OX_N_PANELS] */
   const OxLinearKernel *floating; /* F32, F16, BF16 */
-} OxLinearSet;
+};
 
 extern const OxLinearSet ox_linear_c;
 extern const OxLinearSet ox_linear_avx2;

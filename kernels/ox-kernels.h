@@ -63,9 +63,13 @@ typedef enum {
   OX_CPU_AVX512_BF16 = 1u << 4,
   OX_CPU_AMX_INT8 = 1u << 5,
   OX_CPU_AMX_BF16 = 1u << 6,
+  OX_CPU_AVX512_VBMI = 1u << 7,
+  /* vdpbf16ps does more in a cycle than float32 FMA. On some processors it is half as fast. */
+  OX_CPU_FAST_BF16 = 1u << 8,
   OX_CPU_NEON = 1u << 16,
   OX_CPU_DOTPROD = 1u << 17,
   OX_CPU_I8MM = 1u << 18,
+  OX_CPU_ARM_BF16 = 1u << 19,
   OX_CPU_ALL = 0xffffffffu,
 } OxCpuFlags;
 
@@ -74,6 +78,9 @@ uint32_t ox_cpu_flags (void);
 const char *ox_cpu_name (void);
 /* "avx512vnni", "avx2", "c": the best level among @flags. */
 const char *ox_cpu_level_name (uint32_t flags);
+/* The levels that this processor has, the lowest ("c") first: the name of level @i and in @mask what to give ox_kernels_init(). NULL
+ * beyond the last. */
+const char *ox_cpu_level (size_t i, uint32_t *mask);
 /* Cores that this process may use now: affinity mask and cgroup CPU quota (rounded up), hyper-threads counted once. At least 1. */
 unsigned ox_cpu_allowed_cores (void);
 
@@ -81,8 +88,10 @@ unsigned ox_cpu_allowed_cores (void);
 
 /* What a linear kernel reads as activations. */
 typedef enum {
-  OX_ACTIVATION_F32, /* float rows as they are */
-  OX_ACTIVATION_Q8,  /* int8 in blocks of 32, one float scale and one sum a block (kernels/ox-quantize.h) */
+  OX_ACTIVATION_F32,  /* float rows as they are */
+  OX_ACTIVATION_Q8,   /* int8 in blocks of 32, one float scale and two sums a block (kernels/ox-quantize.h) */
+  OX_ACTIVATION_BF16, /* rounded to nearest, ties to even; a row is filled up with zeros to a whole cache line */
+  OX_N_ACTIVATIONS,
 } OxActivation;
 
 /* How exactly a product is computed. */
@@ -123,16 +132,22 @@ size_t ox_activation_row_bytes (OxActivation activation, size_t n);
 
 /* ---- The table ------------------------------------------------------------------------------------------------ */
 
+/* The linear kernels of an instruction set (ox-internal.h). */
+typedef struct OxLinearSet OxLinearSet;
+#define OX_MAX_LINEAR_SETS 16
+
 typedef struct {
   uint32_t flags; /* the instruction sets in use */
 
-  /* The kernel for weights of @type, never NULL for a type that ox_type_info() knows. */
-  const OxLinearKernel *(*linear) (uint32_t type, OxPrecision precision, size_t rows, size_t cols);
+  /* Where ox_linear_kernel() looks, the best first; ends with NULL. */
+  const OxLinearSet *linear_sets[OX_MAX_LINEAR_SETS];
 
   /* @n elements of whole blocks to float. */
   void (*dequantize) (uint32_t type, const void *src, float *dst, size_t n);
   /* One row of float activations to OX_ACTIVATION_Q8; @n a multiple of 32. */
   void (*quantize_q8) (const float *x, void *dst, size_t n);
+  /* One row of float activations to OX_ACTIVATION_BF16, its zeros at the end included. */
+  void (*round_bf16) (const float *x, void *dst, size_t n);
 
   /* y = x · rsqrt(mean(x²) + eps) · (w + weight_offset); w NULL: no weight. y may be x. (Zhang & Sennrich 2019) */
   void (*rms_norm) (float *y, const float *x, const float *w, float weight_offset, float eps, size_t n);
@@ -161,6 +176,10 @@ typedef struct {
   void (*delta_rule) (const OxDeltaRule *d);
   const OxAttentionKernel *attention;
 } OxKernels;
+
+/* The kernel of @table for weights of @type [rows, cols]; NULL only for a type that ox_type_info() does not know. */
+const OxLinearKernel *ox_linear_kernel (
+  const OxKernels *table, uint32_t type, OxPrecision precision, size_t rows, size_t cols);
 
 /* Fills @table with the best kernels among ox_cpu_flags() & @mask; mask 0 leaves the C reference. */
 void ox_kernels_init (OxKernels *table, uint32_t mask);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "ox-attention-convert.h"
 #include "ox-decode.h"
 #include "ox-quantize.h"
 
@@ -37,6 +38,16 @@ quantize_q8_c (const float *x, void *dst, size_t n)
     block->sum[0] = (int16_t) sum[0];
     block->sum[1] = (int16_t) sum[1];
   }
+}
+
+static void
+round_bf16_c (const float *x, void *dst, size_t n)
+{
+  uint16_t *out = dst;
+  size_t all = ox_activation_row_bytes (OX_ACTIVATION_BF16, n) / sizeof (uint16_t);
+
+  for (size_t i = 0; i < all; i++)
+    out[i] = i < n ? ox_f32_to_bf16 (x[i]) : 0;
 }
 
 static void
@@ -201,6 +212,7 @@ ox_reference_init (OxKernels *table)
 {
   table->dequantize = dequantize_c;
   table->quantize_q8 = quantize_q8_c;
+  table->round_bf16 = round_bf16_c;
   table->rms_norm = rms_norm_c;
   table->rope = rope_c;
   table->silu_mul = silu_mul_c;

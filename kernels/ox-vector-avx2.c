@@ -64,6 +64,7 @@ ox_vector_init_avx2 (OxKernels *table)
 {
   table->dequantize = dequantize;
   table->quantize_q8 = quantize_q8;
+  table->attention = &ox_attention_avx2;
   table->rms_norm = rms_norm;
   table->rope = rope;
   table->silu_mul = silu_mul;

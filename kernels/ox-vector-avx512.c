@@ -42,6 +42,7 @@ ox_vector_init_avx512 (OxKernels *table)
 {
   table->dequantize = dequantize;
   table->quantize_q8 = quantize_q8;
+  table->attention = &ox_attention_avx512;
   table->rms_norm = rms_norm;
   table->rope = rope;
   table->silu_mul = silu_mul;

@@ -179,7 +179,7 @@ static void
 bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision precision, size_t mib, double bandwidth)
 {
   const OxKernels *k = &level->kernels;
-  const OxLinearKernel *kernel = k->linear (type, precision, MATMUL_ROWS, COLS);
+  const OxLinearKernel *kernel = ox_linear_kernel (k, type, precision, MATMUL_ROWS, COLS);
   size_t unit, rows, packed = 0, allocated = 0, x_bytes = ox_activation_row_bytes (kernel->activation, COLS),
                      m = MATMUL_M;
   uint64_t row_bytes = 0;

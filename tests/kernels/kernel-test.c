@@ -22,22 +22,17 @@ const char *const kernel_input_names[N_INPUTS] = { "normal", "zero", "huge", "su
 const KernelLevel *
 kernel_levels (size_t *n)
 {
-  static KernelLevel levels[] = {
-    { "c", 0 },
-    { "avx2", OX_CPU_AVX2 },
-    { "avxvnni", OX_CPU_AVX2 | OX_CPU_AVX_VNNI },
-    { "avx512", OX_CPU_AVX2 | OX_CPU_AVX512 },
-    { "avx512vnni", OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_VNNI },
-  };
+  static KernelLevel levels[16];
   static size_t n_levels = 0;
 
-  if (n_levels == 0)
-    for (size_t i = 0; i < G_N_ELEMENTS (levels); i++)
-      if ((ox_cpu_flags () & levels[i].mask) == levels[i].mask) {
-        levels[n_levels] = levels[i];
-        ox_kernels_init (&levels[n_levels].kernels, levels[n_levels].mask);
-        n_levels++;
-      }
+  while (n_levels < G_N_ELEMENTS (levels)) {
+    KernelLevel *level = &levels[n_levels];
+    level->name = ox_cpu_level (n_levels, &level->mask);
+    if (level->name == NULL)
+      break;
+    ox_kernels_init (&level->kernels, level->mask);
+    n_levels++;
+  }
   *n = n_levels;
   return levels;
 }

@@ -77,8 +77,8 @@ test_levels (void)
     g_assert_nonnull (k->argmax);
     g_assert_nonnull (k->attention);
     for (size_t t = 0; t < kernel_n_types; t++) {
-      g_assert_nonnull (k->linear (kernel_types[t], OX_PRECISION_EXACT, 1, 256));
-      g_assert_nonnull (k->linear (kernel_types[t], OX_PRECISION_FAST, 1, 256));
+      g_assert_nonnull (ox_linear_kernel (k, kernel_types[t], OX_PRECISION_EXACT, 1, 256));
+      g_assert_nonnull (ox_linear_kernel (k, kernel_types[t], OX_PRECISION_FAST, 1, 256));
     }
   }
   g_assert_cmpstr (ox_cpu_name (), !=, "");

@@ -169,7 +169,7 @@ check_case (const char *level,
             KernelInput input,
             KernelRandom *random)
 {
-  const OxLinearKernel *kernel = kernels->linear (type, precision, shape.rows, shape.cols);
+  const OxLinearKernel *kernel = ox_linear_kernel (kernels, type, precision, shape.rows, shape.cols);
   const float untouched = -12345;
   OxPackedMatrix w;
   Case c;
@@ -275,9 +275,9 @@ test_refused_shapes (void)
   for (size_t l = 0; l < n_levels; l++) {
     const OxKernels *k = &levels[l].kernels;
     for (int precision = OX_PRECISION_EXACT; precision <= OX_PRECISION_FAST; precision++) {
-      const OxLinearKernel *q8 = k->linear (OX_TYPE_Q8_0, precision, 1, 32);
-      const OxLinearKernel *q4_k = k->linear (OX_TYPE_Q4_K, precision, 1, 256);
-      const OxLinearKernel *f32 = k->linear (OX_TYPE_F32, precision, 1, 1);
+      const OxLinearKernel *q8 = ox_linear_kernel (k, OX_TYPE_Q8_0, precision, 1, 32);
+      const OxLinearKernel *q4_k = ox_linear_kernel (k, OX_TYPE_Q4_K, precision, 1, 256);
+      const OxLinearKernel *f32 = ox_linear_kernel (k, OX_TYPE_F32, precision, 1, 1);
 
       g_assert_false (q8->packed_bytes (OX_TYPE_Q8_0, 1, 33, &bytes));
       g_assert_false (q4_k->packed_bytes (OX_TYPE_Q4_K, 1, 32, &bytes));
@@ -288,7 +288,7 @@ test_refused_shapes (void)
       g_assert_true (q8->packed_bytes (OX_TYPE_Q8_0, 0, 32, &bytes));
       g_assert_cmpuint (bytes, ==, 0);
     }
-    g_assert_null (k->linear (9, OX_PRECISION_FAST, 1, 32));
+    g_assert_null (ox_linear_kernel (k, 9, OX_PRECISION_FAST, 1, 32));
   }
 }
 
