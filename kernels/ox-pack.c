@@ -1,4 +1,4 @@
-/* Packing of weight matrices: the copy for exact precision, integer panels and float panels for fast precision.
+/* Packing of weight matrices: the copy for exact precision and integer panels for fast precision.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -186,48 +186,5 @@ ox_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_
       memset (panel, 0, bytes);
     for (unsigned lane = 0; lane < n; lane++)
       pack_row (f, w->type, info, (const uint8_t *) src + (r - row_begin + lane) * row_bytes, panel, lane, w->cols);
-  }
-}
-
-/* ---- Float panels ------------------------------------------------------------------------------------------------- */
-
-static size_t
-float_panel_bytes (const void *element_bytes, size_t cols)
-{
-  return ox_float_panel_bytes (*(const unsigned *) element_bytes, cols);
-}
-
-bool
-ox_float_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes)
-{
-  unsigned element = type == OX_TYPE_F32 ? 4 : 2;
-
-  if (type != OX_TYPE_F32 && type != OX_TYPE_F16 && type != OX_TYPE_BF16)
-    return false;
-  return panels_bytes (rows, cols, float_panel_bytes, &element, bytes);
-}
-
-void
-ox_float_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end)
-{
-  unsigned element = w->type == OX_TYPE_F32 ? 4 : 2;
-  size_t bytes = ox_float_panel_bytes (element, w->cols);
-
-  for (size_t r = row_begin; r < row_end; r += OX_PANEL_ROWS) {
-    uint8_t *panel = (uint8_t *) w->data + r / OX_PANEL_ROWS * bytes;
-    size_t n = row_end - r < OX_PANEL_ROWS ? row_end - r : OX_PANEL_ROWS;
-
-    if (n < OX_PANEL_ROWS)
-      memset (panel, 0, bytes);
-    for (size_t lane = 0; lane < n; lane++) {
-      const uint8_t *row = (const uint8_t *) src + (r - row_begin + lane) * w->cols * element;
-      uint8_t *dst = panel + lane * element;
-      if (element == 4)
-        for (size_t c = 0; c < w->cols; c++)
-          memcpy (dst + c * 64, row + c * 4, 4);
-      else
-        for (size_t c = 0; c < w->cols; c++)
-          memcpy (dst + c * 32, row + c * 2, 2);
-    }
   }
 }
