@@ -211,7 +211,7 @@ name_from_path (const char *path)
   return g_string_free (name, FALSE);
 }
 
-/* Rows of activations that are rounded for integer kernels, for the widest layer: int8, a scale and two sums for 32. */
+/* Rows of activations in the form that kernels read, for the widest layer; bf16 is the largest. */
 static guint64
 activation_scratch (const OxConfig *config, const OxStateOptions *state)
 {
@@ -221,7 +221,7 @@ activation_scratch (const OxConfig *config, const OxStateOptions *state)
     widest = MAX (widest, ox_config_intermediate_size (config, i));
     widest = MAX (widest, (guint64) config->num_attention_heads * ox_config_head_dim (config, i));
   }
-  return ox_activation_row_bytes (OX_ACTIVATION_Q8, widest) * state->chunk;
+  return (guint64) ox_activation_row_bytes (OX_ACTIVATION_BF16, widest) * state->chunk;
 }
 
 static OxFit

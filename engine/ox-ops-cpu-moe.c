@@ -62,18 +62,17 @@ typedef struct {
 typedef struct {
   OxOpsCpu *self;
   const OxExperts *experts;
-  const float *x;
   float *y;
   gsize hidden;
-  const Visit *visits; /* by expert, then by row */
+  const Visit *visits;     /* by expert, then by row */
+  guint forms, down_forms; /* that the experts' matrices read, a bit each */
+  OxCpuInput input;        /* of all rows */
   /* Of a batch, by visit */
-  guint8 *gathered_q8;
-  float *gathered;
-  float *gate, *up;     /* [BATCH_ROWS, width] */
-  guint8 *activated_q8; /* the same rows after the gate, quantised */
-  float *down;          /* [BATCH_ROWS, hidden] */
+  OxCpuInput gathered;
+  float *gate, *up;        /* [BATCH_ROWS, width] */
+  guint8 *activated_coded; /* the same rows after the gate, in other forms */
+  float *down;             /* [BATCH_ROWS, hidden] */
   OxCpuProduct *products;
-  guint8 *x_q8;
 } MoeWork;
 
 typedef struct {
@@ -94,12 +93,6 @@ sum_columns (void *data, size_t begin, size_t end, unsigned worker)
                                      work->down + i * work->hidden + first, sum->visits[i].weight, n);
 }
 
-static gboolean
-wants_q8 (const OxMatrix *matrix)
-{
-  return matrix->packed.kernel->activation == OX_ACTIVATION_Q8;
-}
-
 /* The next visits of the same expert as the first of @n. */
 static gsize
 run_length (const Visit *visits, gsize n)
@@ -111,6 +104,19 @@ run_length (const Visit *visits, gsize n)
   return end;
 }
 
+/* Puts the rows of @n visits, from visit @at of the batch on, side by side in every form. */
+static void
+gather (const MoeWork *work, gsize at, const Visit *visits, gsize n)
+{
+  for (OxActivation form = 0; form < OX_N_ACTIVATIONS; form++) {
+    gsize bytes = ox_activation_row_bytes (form, work->hidden);
+
+    for (gsize i = 0; i < n && (work->forms >> form & 1); i++)
+      memcpy ((guint8 *) work->gathered.rows[form] + (at + i) * bytes, work->input.rows[form] + visits[i].row * bytes,
+              bytes);
+  }
+}
+
 /* Visits [first, first + n), n ≤ BATCH_ROWS: inputs side by side, three products, the weighted sum. */
 static void
 run_batch (MoeWork *work, gsize first, gsize n)
@@ -119,53 +125,39 @@ run_batch (MoeWork *work, gsize first, gsize n)
   OxOpsCpu *self = work->self;
   const Visit *visits = work->visits + first;
   gsize hidden = work->hidden, width = experts->width;
-  gsize x_q8_row = ox_activation_row_bytes (OX_ACTIVATION_Q8, hidden);
-  gsize width_q8_row = ox_activation_row_bytes (OX_ACTIVATION_Q8, width);
-  gboolean quantize = FALSE;
   SumWork sum = { work, visits, n };
+  OxCpuInput activated;
   guint count = 0;
 
   for (gsize i = 0, m; i < n; i += m) {
     OxMatrix *pair[2] = { experts->gate[visits[i].expert], experts->up[visits[i].expert] };
-    const float *x = work->gathered + i * hidden;
-    const guint8 *x_q8 = work->gathered_q8 + i * x_q8_row;
 
     m = run_length (visits + i, n - i);
-    if (m == 1) {
-      x = work->x + visits[i].row * hidden;
-      x_q8 = work->x_q8 + visits[i].row * x_q8_row;
-    } else
-      for (gsize j = i; j < i + m; j++) {
-        if (!wants_q8 (pair[0]) || !wants_q8 (pair[1]))
-          memcpy (work->gathered + j * hidden, work->x + visits[j].row * hidden, hidden * sizeof (float));
-        if (wants_q8 (pair[0]) || wants_q8 (pair[1]))
-          memcpy (work->gathered_q8 + j * x_q8_row, work->x_q8 + visits[j].row * x_q8_row, x_q8_row);
-      }
+    if (m > 1)
+      gather (work, i, visits + i, m);
     for (guint p = 0; p < 2; p++)
       work->products[count++] = (OxCpuProduct) {
         .w = &pair[p]->packed,
-        .x = x,
-        .quantized = x_q8,
+        .x = m > 1 ? ox_cpu_input (&work->gathered, pair[p], i) : ox_cpu_input (&work->input, pair[p], visits[i].row),
         .m = m,
         .y = (p == 0 ? work->gate : work->up) + i * width,
         .y_stride = width,
       };
-    quantize |= wants_q8 (experts->down[visits[i].expert]);
   }
   ox_ops_cpu_products (self, work->products, count);
   if (!ox_ops_cpu_running (self))
     return;
 
   ox_ops_cpu_gate (self, work->gate, work->gate, work->up, n * width, experts->gate_kind);
-  if (quantize)
-    ox_ops_cpu_quantize (self, work->gate, n, width, work->activated_q8);
+  activated = ox_ops_cpu_code (self, work->down_forms, work->gate, n, width, work->activated_coded);
   count = 0;
   for (gsize i = 0, m; i < n; i += m) {
+    OxMatrix *down = experts->down[visits[i].expert];
+
     m = run_length (visits + i, n - i);
     work->products[count++] = (OxCpuProduct) {
-      .w = &experts->down[visits[i].expert]->packed,
-      .x = work->gate + i * width,
-      .quantized = work->activated_q8 + i * width_q8_row,
+      .w = &down->packed,
+      .x = ox_cpu_input (&activated, down, i),
       .m = m,
       .y = work->down + i * hidden,
       .y_stride = hidden,
@@ -225,21 +217,20 @@ static void
 cpu_moe (OxOps *ops, OxTensor *y, const OxTensor *x, const OxTensor *router, const OxExperts *experts)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  MoeWork work = { .self = self, .experts = experts, .x = ox_cpu_rows (x), .y = ox_cpu_rows (y), .hidden = x->cols };
+  MoeWork work = { .self = self, .experts = experts, .y = ox_cpu_rows (y), .hidden = x->cols };
   gsize n_visits = (gsize) x->rows * experts->top_k, rows = MIN (n_visits, BATCH_ROWS), width = experts->width;
-  gsize hidden_q8 = 0, width_q8 = 0, bytes = 0;
-  gboolean quantize = FALSE;
+  gsize bytes = 0;
   Visit *visits = NULL, *unordered = NULL;
   guint32 *begin = NULL, *chosen = NULL;
+  guint8 *coded = NULL;
   float *p = NULL;
 
   if (!ox_ops_cpu_running (self) || n_visits == 0)
     return;
-  for (guint e = 0; e < experts->n_experts; e++)
-    quantize |= wants_q8 (experts->gate[e]) || wants_q8 (experts->up[e]);
-  if (quantize)
-    hidden_q8 = ox_activation_row_bytes (OX_ACTIVATION_Q8, work.hidden);
-  width_q8 = ox_activation_row_bytes (OX_ACTIVATION_Q8, width);
+  for (guint e = 0; e < experts->n_experts; e++) {
+    work.forms |= ox_cpu_form (experts->gate[e]) | ox_cpu_form (experts->up[e]);
+    work.down_forms |= ox_cpu_form (experts->down[e]);
+  }
 
   /* First for its size, then for its places. */
   for (guint pass = 0; pass < 2; pass++) {
@@ -251,12 +242,13 @@ cpu_moe (OxOps *ops, OxTensor *y, const OxTensor *x, const OxTensor *router, con
     begin = take (memory, &bytes, ((gsize) experts->n_experts + 1) * sizeof *begin);
     chosen = take (memory, &bytes, experts->top_k * sizeof *chosen);
     p = take (memory, &bytes, experts->n_experts * sizeof *p);
-    work.x_q8 = take (memory, &bytes, x->rows * hidden_q8);
-    work.gathered_q8 = take (memory, &bytes, rows * hidden_q8);
-    work.gathered = take (memory, &bytes, rows * work.hidden * sizeof (float));
+    coded = take (memory, &bytes, ox_ops_cpu_coded_bytes (work.forms, x->rows, work.hidden));
+    for (OxActivation form = 0; form < OX_N_ACTIVATIONS; form++)
+      if (work.forms >> form & 1)
+        work.gathered.rows[form] = take (memory, &bytes, rows * ox_activation_row_bytes (form, work.hidden));
     work.gate = take (memory, &bytes, rows * width * sizeof (float));
     work.up = take (memory, &bytes, rows * width * sizeof (float));
-    work.activated_q8 = take (memory, &bytes, rows * width_q8);
+    work.activated_coded = take (memory, &bytes, ox_ops_cpu_coded_bytes (work.down_forms, rows, width));
     work.down = take (memory, &bytes, rows * work.hidden * sizeof (float));
     work.products = take (memory, &bytes, 2 * rows * sizeof *work.products);
     if (pass == 0 && !ox_ops_cpu_reserve (self, (void **) &self->moe_scratch, &self->moe_bytes, bytes))
@@ -264,8 +256,7 @@ cpu_moe (OxOps *ops, OxTensor *y, const OxTensor *x, const OxTensor *router, con
   }
   work.visits = visits;
   choose_experts (self, router, experts, visits, unordered, begin, p, chosen);
-  if (quantize)
-    ox_ops_cpu_quantize (self, work.x, x->rows, work.hidden, work.x_q8);
+  work.input = ox_ops_cpu_code (self, work.forms, ox_cpu_rows (x), x->rows, work.hidden, coded);
   memset (work.y, 0, x->rows * work.hidden * sizeof (float));
   for (gsize first = 0; first < n_visits && ox_ops_cpu_running (self); first += BATCH_ROWS)
     run_batch (&work, first, MIN (n_visits - first, BATCH_ROWS));
@@ -304,10 +295,10 @@ cpu_centroid_logits (OxOps *ops,
   OxOpsCpu *self = (OxOpsCpu *) ops;
   const OxPackedMatrix *w = &head->packed;
   gsize step = w->kernel->row_step, n_steps = (w->rows + step - 1) / step, size = w->rows / centroids->cols;
-  gsize q8_bytes = wants_q8 (head) ? ox_activation_row_bytes (OX_ACTIVATION_Q8, x->cols) : 0, bytes = 0;
+  gsize bytes = 0;
   HeadWork work = { .self = self, .w = w };
   guint32 *chosen = NULL, *steps = NULL;
-  guint8 *q8 = NULL;
+  guint8 *coded = NULL;
 
   if (!ox_ops_cpu_running (self))
     return;
@@ -317,14 +308,14 @@ cpu_centroid_logits (OxOps *ops,
     bytes = 0;
     chosen = take (memory, &bytes, top_k * sizeof *chosen);
     steps = take (memory, &bytes, n_steps * sizeof *steps);
-    q8 = take (memory, &bytes, q8_bytes);
+    coded = take (memory, &bytes, ox_ops_cpu_coded_bytes (ox_cpu_form (head), 1, x->cols));
     work.logits = take (memory, &bytes, w->rows * sizeof (float));
     if (pass == 0 && !ox_ops_cpu_reserve (self, (void **) &self->centroid_scratch, &self->centroid_bytes, bytes))
       return;
   }
   work.steps = steps;
   for (guint row = 0; row < x->rows && ox_ops_cpu_running (self); row++) {
-    const float *in = ox_cpu_rows (x) + (gsize) row * x->cols;
+    OxCpuInput input;
     float *out = ox_cpu_rows (y) + (gsize) row * y->cols, least = INFINITY;
     gsize n = 0, next = 0;
 
@@ -335,11 +326,8 @@ cpu_centroid_logits (OxOps *ops,
         steps[n++] = (guint32) s;
         next = s + 1;
       }
-    work.x = in;
-    if (q8_bytes > 0) {
-      self->kernels->quantize_q8 (in, q8, x->cols);
-      work.x = q8;
-    }
+    input = ox_ops_cpu_code (self, ox_cpu_form (head), ox_cpu_rows (x) + (gsize) row * x->cols, 1, x->cols, coded);
+    work.x = ox_cpu_input (&input, head, 0);
     ox_pool_run (self->pool, head_steps, &work, n, MAX (n / (ox_pool_threads (self->pool) * 8u), 1));
     if (!ox_ops_cpu_running (self))
       return;

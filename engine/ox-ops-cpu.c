@@ -146,32 +146,53 @@ cpu_embed (OxOps *ops, OxTensor *y, OxEmbedding *embedding, const guint32 *ids, 
 
 /* ---- linear ---- */
 
-typedef struct {
-  OxOpsCpu *self;
-  const float *x;
-  guint8 *quantized;
-  gsize quantized_row;
-  gsize cols;
-} QuantizeWork;
-
-static void
-quantize_rows (void *data, size_t begin, size_t end, unsigned worker)
+gsize
+ox_ops_cpu_coded_bytes (guint form_mask, gsize rows, gsize cols)
 {
-  QuantizeWork *work = data;
+  gsize bytes = 0;
 
-  for (gsize i = begin; i < end; i++)
-    work->self->kernels->quantize_q8 (work->x + i * work->cols, work->quantized + i * work->quantized_row, work->cols);
+  for (OxActivation form = OX_ACTIVATION_F32 + 1; form < OX_N_ACTIVATIONS; form++)
+    if (form_mask >> form & 1)
+      bytes += (rows * ox_activation_row_bytes (form, cols) + 63) & ~(gsize) 63;
+  return bytes;
 }
 
-void
-ox_ops_cpu_quantize (OxOpsCpu *self, const float *x, gsize rows, gsize cols, guint8 *quantized)
-{
-  QuantizeWork work = { self, x, quantized, ox_activation_row_bytes (OX_ACTIVATION_Q8, cols), cols };
+typedef struct {
+  const float *x;
+  gsize cols;
+  void (*code) (const float *x, void *row, size_t n);
+  guint8 *coded;
+  gsize row_bytes;
+} CodeWork;
 
-  if (rows == 1)
-    quantize_rows (&work, 0, 1, 0);
-  else
-    ox_pool_run (self->pool, quantize_rows, &work, rows, 4);
+static void
+code_rows (void *data, size_t begin, size_t end, unsigned worker)
+{
+  CodeWork *work = data;
+
+  for (gsize i = begin; i < end; i++)
+    work->code (work->x + i * work->cols, work->coded + i * work->row_bytes, work->cols);
+}
+
+OxCpuInput
+ox_ops_cpu_code (OxOpsCpu *self, guint form_mask, const float *x, gsize rows, gsize cols, guint8 *memory)
+{
+  OxCpuInput input = { .rows[OX_ACTIVATION_F32] = (const guint8 *) x };
+
+  for (OxActivation form = OX_ACTIVATION_F32 + 1; form < OX_N_ACTIVATIONS; form++) {
+    CodeWork work = { .x = x, .cols = cols, .coded = memory, .row_bytes = ox_activation_row_bytes (form, cols) };
+
+    if (!(form_mask >> form & 1))
+      continue;
+    work.code = form == OX_ACTIVATION_Q8 ? self->kernels->quantize_q8 : self->kernels->round_bf16;
+    if (rows == 1)
+      code_rows (&work, 0, 1, 0);
+    else
+      ox_pool_run (self->pool, code_rows, &work, rows, 4);
+    input.rows[form] = memory;
+    memory += ox_ops_cpu_coded_bytes (1u << form, rows, cols);
+  }
+  return input;
 }
 
 typedef struct {
@@ -197,7 +218,6 @@ product_range (void *data, size_t begin, size_t end, unsigned worker)
   while (begin < end && ox_ops_cpu_running (work->self)) {
     const OxCpuProduct *product;
     const OxPackedMatrix *w;
-    const void *x;
     gsize row_begin, row_end, stop, most;
 
     while (i + 1 < work->n && begin >= work->products[i + 1].first_step)
@@ -208,11 +228,10 @@ product_range (void *data, size_t begin, size_t end, unsigned worker)
     stop = MIN (MIN (end, begin + most), product->first_step + product_steps (product));
     row_begin = (begin - product->first_step) * w->kernel->row_step;
     row_end = MIN ((stop - product->first_step) * w->kernel->row_step, w->rows);
-    x = w->kernel->activation == OX_ACTIVATION_Q8 ? (const void *) product->quantized : (const void *) product->x;
     if (product->m == 1)
-      w->kernel->matvec (w, x, product->y, row_begin, row_end);
+      w->kernel->matvec (w, product->x, product->y, row_begin, row_end);
     else
-      w->kernel->matmul (w, x, product->m, product->y, product->y_stride, row_begin, row_end);
+      w->kernel->matmul (w, product->x, product->m, product->y, product->y_stride, row_begin, row_end);
     begin = stop;
   }
 }
@@ -235,26 +254,24 @@ cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
   OxCpuProduct products[16];
-  const guint8 *quantized = NULL;
+  OxCpuInput input;
+  guint forms = 0;
 
   if (!ox_ops_cpu_running (self))
     return;
-  for (guint i = 0; i < n && quantized == NULL; i++)
-    if (w[i]->packed.kernel->activation == OX_ACTIVATION_Q8) {
-      gsize row_bytes = ox_activation_row_bytes (OX_ACTIVATION_Q8, x->cols);
-      if (!ox_ops_cpu_reserve (self, (void **) &self->quantized, &self->quantized_bytes, row_bytes * x->rows))
-        return;
-      ox_ops_cpu_quantize (self, ox_cpu_rows (x), x->rows, x->cols, self->quantized);
-      quantized = self->quantized;
-    }
+  for (guint i = 0; i < n; i++)
+    forms |= ox_cpu_form (w[i]);
+  if (!ox_ops_cpu_reserve (self, (void **) &self->coded, &self->coded_bytes,
+                           ox_ops_cpu_coded_bytes (forms, x->rows, x->cols)))
+    return;
+  input = ox_ops_cpu_code (self, forms, ox_cpu_rows (x), x->rows, x->cols, self->coded);
   for (guint first = 0; first < n; first += G_N_ELEMENTS (products)) {
     guint count = MIN (n - first, G_N_ELEMENTS (products));
 
     for (guint i = 0; i < count; i++)
       products[i] = (OxCpuProduct) {
         .w = &w[first + i]->packed,
-        .x = ox_cpu_rows (x),
-        .quantized = quantized,
+        .x = ox_cpu_input (&input, w[first + i], 0),
         .m = x->rows,
         .y = ox_cpu_rows (y[first + i]),
         .y_stride = y[first + i]->cols,
@@ -519,7 +536,7 @@ cpu_free (OxOps *ops)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  free (self->quantized);
+  free (self->coded);
   free (self->attention_scratch);
   free (self->delta_scratch);
   free (self->moe_scratch);

@@ -20,8 +20,8 @@ typedef struct {
   GError *error; /* the first one */
 
   /* Scratch that grows to what the largest call needs. */
-  guint8 *quantized; /* activation rows in OX_ACTIVATION_Q8 */
-  gsize quantized_bytes;
+  guint8 *coded; /* activation rows in the forms that kernels read */
+  gsize coded_bytes;
   float *attention_scratch; /* one part a worker */
   gsize attention_floats;
   float *delta_scratch; /* rows made ready for the delta rule */
@@ -42,11 +42,15 @@ struct _OxVector {
   float *by_tap; /* of a convolution, once it has run: [taps, channels] */
 };
 
+/* Activation rows in every form that a kernel may ask for, one after the other; those that nobody asked for are NULL. */
+typedef struct {
+  const guint8 *rows[OX_N_ACTIVATIONS];
+} OxCpuInput;
+
 /* y[i] = x[i] · wᵀ for @m rows. */
 typedef struct {
   const OxPackedMatrix *w;
-  const float *x;
-  const guint8 *quantized; /* the rows of @x in OX_ACTIVATION_Q8; only read when the kernel of @w wants that */
+  const void *x; /* in the form that the kernel of @w reads */
   gsize m;
   float *y;
   gsize y_stride;
@@ -72,12 +76,30 @@ gboolean ox_ops_cpu_reserve (OxOpsCpu *self, void **buffer, gsize *size, gsize n
 
 /* All of @products, their work shared out over the pool as one. */
 void ox_ops_cpu_products (OxOpsCpu *self, OxCpuProduct *products, guint n);
-/* @rows rows of @x in OX_ACTIVATION_Q8, one after the other. */
-void ox_ops_cpu_quantize (OxOpsCpu *self, const float *x, gsize rows, gsize cols, guint8 *quantized);
+/* The forms of @form_mask other than floats, a bit each, that @rows activations of @cols take, in whole cache lines. */
+gsize ox_ops_cpu_coded_bytes (guint form_mask, gsize rows, gsize cols);
+/* Writes @rows rows of @x in the forms of @form_mask to @memory, of that many bytes. */
+OxCpuInput ox_ops_cpu_code (OxOpsCpu *self, guint form_mask, const float *x, gsize rows, gsize cols, guint8 *memory);
 /* y = act(gate) · up over @n elements, spread over the pool. */
 void ox_ops_cpu_gate (OxOpsCpu *self, float *y, const float *gate, const float *up, gsize n, OxGate gate_kind);
 /* The numbers of the @k ≤ @n greatest of @n scores, in ascending order; ties go to the lower number, NaN is below all others. */
 void ox_ops_cpu_choose (const float *scores, guint n, guint k, guint32 *chosen);
+
+/* The form of activations that a product with @matrix reads, as a bit. */
+static inline guint
+ox_cpu_form (const OxMatrix *matrix)
+{
+  return 1u << matrix->packed.kernel->activation;
+}
+
+/* What a product with @matrix reads of row @row of @input. */
+static inline gconstpointer
+ox_cpu_input (const OxCpuInput *input, const OxMatrix *matrix, gsize row)
+{
+  OxActivation form = matrix->packed.kernel->activation;
+
+  return input->rows[form] + row * ox_activation_row_bytes (form, matrix->packed.cols);
+}
 
 static inline float *
 ox_cpu_rows (const OxTensor *t)
