@@ -241,10 +241,7 @@ sum_values (const uint32_t type, const size_t R, const size_t N, const Tile *til
       x[n] = load_elements (type, v + at[unit], n % UNIT_VECTORS * VF_LANES);
       if (type == OX_TYPE_Q8_0) {
         /* Units of a block come in pairs. */
-        const uint8_t *scale = v + (first + unit) / 2 * sizeof (OxBlockQ8_0);
-        uint16_t half;
-        memcpy (&half, scale, sizeof half);
-        x[n] = vf_mul (x[n], vf_set1 (_cvtsh_ss (half)));
+        x[n] = vf_mul (x[n], vf_set1_f16 (v + (first + unit) / 2 * sizeof (OxBlockQ8_0)));
       }
     }
     UNROLL_ROWS

@@ -21,6 +21,7 @@ extern const OxLinearSet ox_panel_avx2;
 extern const OxLinearSet ox_panel_avx_vnni;
 extern const OxLinearSet ox_linear_avx512;
 extern const OxLinearSet ox_panel_avx512_vnni;
+extern const OxLinearSet ox_linear_neon;
 
 /* Packing is the same for every instruction set (ox-pack.c). */
 bool ox_exact_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);
@@ -34,11 +35,13 @@ void ox_float_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, 
 extern const OxAttentionKernel ox_attention_c;
 extern const OxAttentionKernel ox_attention_avx2;
 extern const OxAttentionKernel ox_attention_avx512;
+extern const OxAttentionKernel ox_attention_neon;
 
 /* Everything of the table that is not a linear layer. */
 void ox_reference_init (OxKernels *table);
 void ox_vector_init_avx2 (OxKernels *table);
 void ox_vector_init_avx512 (OxKernels *table);
+void ox_vector_init_neon (OxKernels *table);
 
 /* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */
 unsigned ox_cpu_quota (const char *proc_self_cgroup, const char *cgroup_root);

@@ -27,6 +27,9 @@ static const Level levels[] = {
   { OX_CPU_AVX2 | OX_CPU_AVX512, &ox_linear_avx512, ox_vector_init_avx512 },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_VNNI, &ox_panel_avx512_vnni, NULL },
 #endif
+#if defined(__aarch64__)
+  { OX_CPU_NEON, &ox_linear_neon, ox_vector_init_neon },
+#endif
 };
 _Static_assert (sizeof levels / sizeof levels[0] < OX_MAX_LINEAR_SETS, "room for all sets");
 

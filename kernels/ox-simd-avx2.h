@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VF_LANES 8
 #define OX_NAME(NAME) NAME##_avx2
@@ -165,6 +166,16 @@ static inline VF
 vf_load_f16 (const void *p)
 {
   return _mm256_cvtph_ps (_mm_loadu_si128 (p));
+}
+
+/* One half float, in all lanes. */
+static inline VF
+vf_set1_f16 (const void *p)
+{
+  uint16_t half;
+
+  memcpy (&half, p, sizeof half);
+  return _mm256_set1_ps (_cvtsh_ss (half));
 }
 
 static inline VF

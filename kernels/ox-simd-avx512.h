@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VF_LANES 16
 #define OX_NAME(NAME) NAME##_avx512
@@ -154,6 +155,16 @@ static inline VF
 vf_load_f16 (const void *p)
 {
   return _mm512_cvtph_ps (_mm256_loadu_si256 (p));
+}
+
+/* One half float, in all lanes. */
+static inline VF
+vf_set1_f16 (const void *p)
+{
+  uint16_t half;
+
+  memcpy (&half, p, sizeof half);
+  return _mm512_set1_ps (_cvtsh_ss (half));
 }
 
 static inline VF

@@ -1,0 +1,81 @@
+/* Norms, rope, gates, attention and quantisation of activations for Arm's Advanced SIMD.
+ *
+ * SPDX-License-Identifier: LGPL-2.1-or-later
+ */
+#include "ox-internal.h"
+
+#if defined(__aarch64__) && defined(__ARM_NEON)
+
+#include "ox-simd-neon.h"
+
+#include "ox-vector-template.h"
+
+#include "ox-recurrent-template.h"
+
+/* Rounded in eight vectors of four and narrowed. The scale keeps quants within ±127. */
+static void
+quantize_q8 (const float *x, void *dst, size_t n)
+{
+  OxBlockQ8 *block = dst;
+
+  for (size_t i = 0; i < n; i += 32, block++) {
+    uint32x4_t most = vdupq_n_u32 (0);
+    uint32_t bits;
+    VF v[8];
+    float largest, inverse;
+
+    /* As integers: see ox_q8_larger(). */
+    for (unsigned j = 0; j < 8; j++) {
+      v[j] = vf_load (x + i + j * 4);
+      most = vmaxq_u32 (most, vreinterpretq_u32_f32 (vf_abs (v[j])));
+    }
+    bits = vmaxvq_u32 (most);
+    memcpy (&largest, &bits, sizeof largest);
+    block->scale = ox_q8_scale (largest, &inverse);
+    for (unsigned half = 0; half < 2; half++) {
+      int16x8_t words[2];
+      int8x16_t q;
+
+      for (unsigned j = 0; j < 2; j++) {
+        const VF *from = v + half * 4 + j * 2;
+        int32x4_t low = vcvtnq_s32_f32 (vf_mul (from[0], vf_set1 (inverse)));
+        int32x4_t high = vcvtnq_s32_f32 (vf_mul (from[1], vf_set1 (inverse)));
+        words[j] = vcombine_s16 (vqmovn_s32 (low), vqmovn_s32 (high));
+      }
+      q = vcombine_s8 (vqmovn_s16 (words[0]), vqmovn_s16 (words[1]));
+      vst1q_s8 (block->q + half * 16, q);
+      block->sum[half] = vaddlvq_s8 (q);
+    }
+  }
+}
+
+void
+ox_vector_init_neon (OxKernels *table)
+{
+  table->dequantize = dequantize;
+  table->quantize_q8 = quantize_q8;
+  table->attention = &ox_attention_neon;
+  table->rms_norm = rms_norm;
+  table->rope = rope;
+  table->silu_mul = silu_mul;
+  table->gelu_tanh_mul = gelu_tanh_mul;
+  table->sigmoid_mul = sigmoid_mul;
+  table->softcap = softcap;
+  table->softmax = softmax;
+  table->add = add;
+  table->add_scaled = add_scaled;
+  table->scale = scale;
+  table->dot = dot;
+  table->argmax = argmax;
+  table->conv_silu = conv_silu;
+  table->delta_rule = delta_rule;
+}
+
+#else
+
+void
+ox_vector_init_neon (OxKernels *table)
+{
+}
+
+#endif
