@@ -27,6 +27,7 @@ struct _OxModel {
 
   const OxKernels *kernels;
   OxPool *pool;
+  OxProfiler profiler;
   OxOpsCpuOptions ops_options;
   OxOps *ops; /* owns the weights; sessions compute with ops of their own */
   OxNetwork *network;

@@ -158,6 +158,7 @@ ox_model_load_opened (const char *path,
   LoadProgress state = {
     .func = progress, .user_data = user_data, .cancellable = cancellable, .thread = g_thread_self ()
   };
+  OxProfileClock clock = { .profiler = &model->profiler };
   OxModelSetup setup;
 
   g_atomic_ref_count_init (&model->ref_count);
@@ -165,12 +166,16 @@ ox_model_load_opened (const char *path,
   model->kernels = ox_kernels ();
   model->weights = weights;
   model->config = config;
+  ox_profile_start (&clock, OX_PROFILE_LOAD);
   if (g_cancellable_set_error_if_cancelled (cancellable, error))
     return NULL;
   model->plan = ox_model_plan_weights (path, weights, config, options, &setup, error);
-  if (model->plan == NULL || !check_memory (model->plan, options, error) ||
-      !load_text (model, path, with_tokenizer, cancellable, error))
+  if (model->plan == NULL || !check_memory (model->plan, options, error))
     return NULL;
+  ox_profile_lap (&clock, OX_PROFILE_TOKENIZER);
+  if (!load_text (model, path, with_tokenizer, cancellable, error))
+    return NULL;
+  ox_profile_lap (&clock, OX_PROFILE_LOAD);
   model->state_options = setup.state;
   ox_model_read_sampling (path, config, &model->default_sampling);
   if (ox_weights_get_gguf (weights) != NULL)
@@ -186,11 +191,13 @@ ox_model_load_opened (const char *path,
     .pool = model->pool,
     .precision = setup.precision,
     .quantize = setup.quantize,
+    .profiler = &model->profiler,
   };
   if (!load_networks (model, &setup, options, &state, error))
     return NULL;
   if (progress != NULL)
     progress (1.0, user_data);
+  ox_profile_stop (&clock);
   return g_steal_pointer (&model);
 }
 
@@ -236,6 +243,18 @@ void
 ox_model_get_default_sampling (OxModel *model, OxSampling *sampling)
 {
   *sampling = model->default_sampling;
+}
+
+void
+ox_model_get_profile (OxModel *model, OxProfile *profile)
+{
+  ox_profiler_read (&model->profiler, profile);
+}
+
+void
+ox_model_reset_profile (OxModel *model)
+{
+  ox_profiler_reset (&model->profiler);
 }
 
 GArray *

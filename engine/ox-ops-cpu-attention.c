@@ -110,7 +110,7 @@ cpu_kv_write (OxOps *ops, OxKv *kv, const OxTensor *k, const OxTensor *v, guint 
   WriteWork work = { self, &kv->ring, k, v, position };
   gsize items = kv->ring.n_heads * k->rows;
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION))
     return;
   if (items * kv->ring.head_dim < MIN_PARALLEL_ELEMENTS)
     write_items (&work, 0, items, 0);
@@ -241,7 +241,7 @@ cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint posit
   gsize items, states, n_parts = 0, at_once = 0, first, last;
   OxAttentionRows all = { 0, 0, q->rows };
 
-  if (!ox_ops_cpu_running (self) || q->rows == 0)
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION) || q->rows == 0)
     return;
   work.args = (OxAttention) {
     .kv = &kv->ring,

@@ -225,7 +225,7 @@ cpu_moe (OxOps *ops, OxTensor *y, const OxTensor *x, const OxTensor *router, con
   guint8 *coded = NULL;
   float *p = NULL;
 
-  if (!ox_ops_cpu_running (self) || n_visits == 0)
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_MATMUL) || n_visits == 0)
     return;
   for (guint e = 0; e < experts->n_experts; e++) {
     work.forms |= ox_cpu_form (experts->gate[e]) | ox_cpu_form (experts->up[e]);
@@ -300,7 +300,7 @@ cpu_centroid_logits (OxOps *ops,
   guint32 *chosen = NULL, *steps = NULL;
   guint8 *coded = NULL;
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_MATMUL))
     return;
   for (guint pass = 0; pass < 2; pass++) {
     guint8 *memory = pass == 0 ? NULL : self->centroid_scratch;

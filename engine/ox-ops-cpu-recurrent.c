@@ -225,7 +225,8 @@ cpu_causal_conv (OxOps *ops, OxTensor *y, const OxTensor *x, OxVector *w, OxRecu
   gsize channels = recurrent->channels;
   Mark *mark = &recurrent->mark;
 
-  if (!ox_ops_cpu_running (self) || (work.w = arrange_by_tap (self, w, channels, recurrent->shape.conv_kernel)) == NULL)
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_RECURRENT) ||
+      (work.w = arrange_by_tap (self, w, channels, recurrent->shape.conv_kernel)) == NULL)
     return;
   work.blocks = (channels + CONV_BLOCK - 1) / CONV_BLOCK;
   if (x->rows * channels < MIN_PARALLEL_CONV)
@@ -395,7 +396,7 @@ cpu_delta_rule (OxOps *ops,
   gsize cols = ready_cols (recurrent), heads = recurrent->shape.value_heads;
   gsize block = MIN (qkv->rows, RULE_ROWS);
 
-  if (!ox_ops_cpu_running (self) ||
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_RECURRENT) ||
       !ox_ops_cpu_reserve (self, (void **) &self->delta_scratch, &self->delta_bytes, cols * block * sizeof (float)))
     return;
   for (gsize first = 0; first < qkv->rows && ox_ops_cpu_running (self); first += block) {

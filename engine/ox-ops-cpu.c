@@ -120,7 +120,7 @@ cpu_embed (OxOps *ops, OxTensor *y, OxEmbedding *embedding, const guint32 *ids, 
   g_autofree guint8 *row = NULL;
   float *out = ox_cpu_rows (y);
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_IO))
     return;
   row = g_try_malloc (embedding->row_bytes);
   if (row == NULL) {
@@ -257,7 +257,7 @@ cpu_linear (OxOps *ops, const OxTensor *x, guint n, OxMatrix *const *w, OxTensor
   OxCpuInput input;
   guint forms = 0;
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_MATMUL))
     return;
   for (guint i = 0; i < n; i++)
     forms |= ox_cpu_form (w[i]);
@@ -308,7 +308,7 @@ cpu_rms_norm (OxOps *ops, OxTensor *y, const OxTensor *x, OxVector *w, guint gro
   NormWork work = { self, ox_cpu_rows (y), ox_cpu_rows (x), w != NULL ? w->data : NULL, group, eps };
   gsize groups = (gsize) x->rows * (x->cols / group);
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_NORM))
     return;
   if (groups * group < MIN_PARALLEL_ELEMENTS)
     norm_groups (&work, 0, groups, 0);
@@ -321,7 +321,7 @@ cpu_add_bias (OxOps *ops, OxTensor *x, OxVector *bias)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     return;
   for (guint i = 0; i < x->rows; i++)
     self->kernels->add (ox_cpu_rows (x) + (gsize) i * x->cols, bias->data, x->cols);
@@ -351,7 +351,7 @@ cpu_rope (OxOps *ops, OxTensor *x, const float *cos, const float *sin, guint hea
   OxOpsCpu *self = (OxOpsCpu *) ops;
   RopeWork work = { self, x, cos, sin, head_dim, rotary_dim };
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     return;
   if ((gsize) x->rows * x->cols < MIN_PARALLEL_ELEMENTS)
     rope_rows (&work, 0, x->rows, 0);
@@ -455,7 +455,7 @@ cpu_gated (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, Ox
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (ox_ops_cpu_running (self))
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     ox_ops_cpu_gate (self, ox_cpu_rows (y), ox_cpu_rows (gate), ox_cpu_rows (up), n_elements (y), gate_kind);
 }
 
@@ -464,7 +464,7 @@ cpu_gated_columns (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (!ox_ops_cpu_running (self))
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     return;
   for (guint i = 0; i < y->rows; i++)
     ox_ops_cpu_gate (self, ox_cpu_rows (y) + (gsize) i * y->cols, ox_cpu_rows (gate) + (gsize) i * gate->cols,
@@ -476,7 +476,7 @@ cpu_add (OxOps *ops, OxTensor *y, const OxTensor *x)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (ox_ops_cpu_running (self))
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     run_elements (
       (ElementWork) { .self = self, .run = run_add, .y = ox_cpu_rows (y), .a = ox_cpu_rows (x), .n = n_elements (y) });
 }
@@ -484,7 +484,7 @@ cpu_add (OxOps *ops, OxTensor *y, const OxTensor *x)
 static void
 cpu_copy (OxOps *ops, OxTensor *y, const OxTensor *x)
 {
-  if (ox_ops_cpu_running ((OxOpsCpu *) ops))
+  if (ox_ops_cpu_enter ((OxOpsCpu *) ops, OX_PROFILE_ELEMENTWISE))
     memmove (ox_cpu_rows (y), ox_cpu_rows (x), n_elements (y) * sizeof (float));
 }
 
@@ -493,7 +493,7 @@ cpu_concat (OxOps *ops, OxTensor *y, const OxTensor *a, const OxTensor *b)
 {
   float *out = ox_cpu_rows (y);
 
-  if (!ox_ops_cpu_running ((OxOpsCpu *) ops))
+  if (!ox_ops_cpu_enter ((OxOpsCpu *) ops, OX_PROFILE_ELEMENTWISE))
     return;
   for (guint i = 0; i < y->rows; i++, out += y->cols) {
     memcpy (out, ox_cpu_rows (a) + (gsize) i * a->cols, a->cols * sizeof (float));
@@ -506,7 +506,7 @@ cpu_scale (OxOps *ops, OxTensor *x, float s)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (ox_ops_cpu_running (self))
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     run_elements ((ElementWork) { .self = self, .run = run_scale, .y = ox_cpu_rows (x), .s = s, .n = n_elements (x) });
 }
 
@@ -515,7 +515,7 @@ cpu_softcap (OxOps *ops, OxTensor *x, float cap)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
-  if (ox_ops_cpu_running (self))
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     run_elements (
       (ElementWork) { .self = self, .run = run_softcap, .y = ox_cpu_rows (x), .s = cap, .n = n_elements (x) });
 }
@@ -526,7 +526,7 @@ cpu_read (OxOps *ops, const OxTensor *x, float *values)
   OxOpsCpu *self = (OxOpsCpu *) ops;
 
   /* Scores of several tokens over a large vocabulary are megabytes. */
-  if (ox_ops_cpu_running (self))
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
     run_elements (
       (ElementWork) { .self = self, .run = run_copy, .y = values, .a = ox_cpu_rows (x), .n = n_elements (x) });
 }
@@ -577,6 +577,7 @@ ox_ops_cpu_new (const OxOpsCpuOptions *options)
     .softcap = cpu_softcap,
     .read = cpu_read,
   };
+  self->base.profile.profiler = options->profiler;
   ox_ops_cpu_init_weights (self);
   ox_ops_cpu_init_attention (self);
   ox_ops_cpu_init_recurrent (self);

@@ -71,6 +71,14 @@ void ox_ops_cpu_fail (OxOpsCpu *self, GError *error);
 /* Whether to go on. Asked by every operation and by every chunk of a long one, so that a cancel is obeyed within a fraction of a
  * layer. */
 gboolean ox_ops_cpu_running (OxOpsCpu *self);
+/* At the beginning of an operation, whose time belongs to @category: FALSE when it is to do nothing. */
+static inline gboolean
+ox_ops_cpu_enter (OxOpsCpu *self, OxProfileCategory category)
+{
+  ox_profile_lap (&self->base.profile, category);
+  return ox_ops_cpu_running (self);
+}
+
 /* Grows a scratch buffer without keeping its content; FALSE when there is no memory, which the computation then fails with. */
 gboolean ox_ops_cpu_reserve (OxOpsCpu *self, void **buffer, gsize *size, gsize needed);
 

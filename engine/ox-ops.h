@@ -12,6 +12,7 @@
 #pragma once
 
 #include "io/ox-weights.h"
+#include "ox-profile.h"
 
 typedef struct _OxOps OxOps;
 
@@ -95,6 +96,8 @@ ox_delta_channels (const OxDeltaShape *shape)
 }
 
 struct _OxOps {
+  OxProfileClock profile; /* of the thread that computes; operations lap it */
+
   void (*free) (OxOps *ops);
 
   /* ---- Weights: loaded once, read by all ---- */
@@ -221,6 +224,7 @@ typedef struct {
   OxPrecision precision;
   OxQuantize quantize;
   OxPackedCache *cache; /* borrowed, or NULL */
+  OxProfiler *profiler; /* what the operations' time is added to; borrowed, or NULL */
 } OxOpsCpuOptions;
 
 OxOps *ox_ops_cpu_new (const OxOpsCpuOptions *options);

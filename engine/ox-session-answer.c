@@ -61,8 +61,11 @@ void
 ox_answer_emit (OxAnswer *answer, OxEventType type)
 {
   answer->event.type = type;
-  if (answer->on_event != NULL)
-    answer->on_event (&answer->event, answer->user_data);
+  if (answer->on_event == NULL)
+    return;
+  ox_profile_start (&answer->session->ops->profile, OX_PROFILE_OTHER);
+  answer->on_event (&answer->event, answer->user_data);
+  ox_profile_stop (&answer->session->ops->profile);
 }
 
 static double
@@ -307,6 +310,7 @@ write_tokens (OxAnswer *answer,
               GError **error)
 {
   OxSession *session = answer->session;
+  OxProfileClock *clock = &session->ops->profile;
   OxStatistics *statistics = &answer->event.statistics;
   g_autoptr (GString) text = g_string_new (NULL);
   guint drafted = statistics->drafted_tokens, accepted = statistics->accepted_tokens;
@@ -317,6 +321,7 @@ write_tokens (OxAnswer *answer,
   for (;;) {
     guint32 id;
 
+    ox_profile_lap (clock, OX_PROFILE_SAMPLING);
     if (answer->grammar != NULL && !in_thinking && !limit_next (answer)) {
       answer->event.reason = OX_END_STOP;
       return TRUE;
@@ -334,8 +339,10 @@ write_tokens (OxAnswer *answer,
     in_thinking = in_thinking && !ends_thought (session->model, id);
     statistics->answer_tokens++;
     statistics->decode_seconds = before + seconds_since (start);
+    ox_profile_lap (clock, OX_PROFILE_TOKENIZER);
     ox_detokenizer_push (detokenizer, id, text);
     push_text (parser, text);
+    ox_profile_lap (clock, OX_PROFILE_OTHER);
     if (is_at_end (answer, lookahead != NULL ? ox_lookahead_get_pending (lookahead) : 0))
       return TRUE;
     if (!go_on (answer, lookahead, id, &logits, error))
@@ -377,6 +384,7 @@ ox_answer_run_round (OxAnswer *answer,
   if (lookahead != NULL)
     ox_lookahead_begin (lookahead, (const guint32 *) (gconstpointer) stop_ids->data, stop_ids->len);
   ok = write_tokens (answer, in_thinking, lookahead, detokenizer, parser, error);
+  ox_profile_lap (&answer->session->ops->profile, OX_PROFILE_OTHER);
   if (lookahead != NULL)
     ok = ox_lookahead_settle (lookahead, ok ? error : NULL) && ok;
 

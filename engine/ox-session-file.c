@@ -335,6 +335,7 @@ ox_session_save (OxSession *session, const char *path, GCancellable *cancellable
     set_io_error (path, "The conversation could not be saved", errno, error);
     return FALSE;
   }
+  ox_profile_start (&session->ops->profile, OX_PROFILE_IO);
   ok = write_all (&self, error);
   if (ok && fsync (self.fd) != 0) {
     set_io_error (path, "The conversation could not be saved", errno, error);
@@ -345,6 +346,7 @@ ox_session_save (OxSession *session, const char *path, GCancellable *cancellable
     set_io_error (path, "The conversation could not be saved", errno, error);
     ok = FALSE;
   }
+  ox_profile_stop (&session->ops->profile);
   if (!ok)
     g_unlink (temporary);
   return ok;
@@ -465,6 +467,7 @@ ox_session_restore (OxSession *session, const char *path, GCancellable *cancella
   g_autofree guint8 *piece = g_try_malloc (largest_piece (session));
   g_autoptr (OxFile) file = NULL;
   Transfer self = { .session = session, .path = path, .fd = -1, .piece = piece, .cancellable = cancellable };
+  gboolean ok;
 
   ox_session_reset (session);
   if (piece == NULL) {
@@ -475,9 +478,10 @@ ox_session_restore (OxSession *session, const char *path, GCancellable *cancella
   if (file == NULL)
     return FALSE;
   self.file = file;
-  if (!read_all (&self, error)) {
+  ox_profile_start (&session->ops->profile, OX_PROFILE_IO);
+  ok = read_all (&self, error);
+  ox_profile_stop (&session->ops->profile);
+  if (!ok)
     ox_session_reset (session);
-    return FALSE;
-  }
-  return TRUE;
+  return ok;
 }

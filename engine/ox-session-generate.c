@@ -127,8 +127,12 @@ answer_chat (OxAnswer *answer, const OxChat *chat, guint round, GError **error)
 {
   OxSession *session = answer->session;
   g_auto (OxSessionPrompt) prompt = { 0 };
+  gboolean ok;
 
-  if (!ox_session_make_prompt (session, chat, &prompt, answer->cancellable, error))
+  ox_profile_start (&session->ops->profile, OX_PROFILE_TOKENIZER);
+  ok = ox_session_make_prompt (session, chat, &prompt, answer->cancellable, error);
+  ox_profile_stop (&session->ops->profile);
+  if (!ok)
     return FALSE;
   if (round > 0 && prompt.ids->len >= answer->event.statistics.context_length) {
     /* Nothing that the caller has heard so far is wrong: the results of the tools are too long. */
@@ -191,9 +195,12 @@ answer_in_rounds (OxAnswer *answer, const OxChat *question, GError **error)
 static gboolean
 continue_text (OxAnswer *answer, const char *text, GError **error)
 {
-  g_autoptr (GArray) ids =
-    ox_model_encode_text (answer->session->model, text, strlen (text), TRUE, answer->cancellable, error);
+  OxProfileClock *clock = &answer->session->ops->profile;
+  g_autoptr (GArray) ids = NULL;
 
+  ox_profile_start (clock, OX_PROFILE_TOKENIZER);
+  ids = ox_model_encode_text (answer->session->model, text, strlen (text), TRUE, answer->cancellable, error);
+  ox_profile_stop (clock);
   if (ids == NULL)
     return FALSE;
   return ox_answer_run_round (answer, ids, NULL, FALSE, NULL, error);
@@ -206,10 +213,12 @@ static gboolean
 run (OxAnswer *answer, const OxChat *chat, const char *text, GError **error)
 {
   OxModel *model = answer->session->model;
+  OxProfileClock *clock = &answer->session->ops->profile;
   OxSampling own = model->default_sampling;
   GError *local_error = NULL;
   gboolean ok;
 
+  ox_profile_start (clock, OX_PROFILE_OTHER);
   answer->start = ox_clock_now ();
   if (answer->sampling == NULL) {
     if (chat != NULL && chat->thinking != OX_THINKING_DEFAULT)
@@ -223,6 +232,7 @@ run (OxAnswer *answer, const OxChat *chat, const char *text, GError **error)
       g_error_matches (local_error, G_IO_ERROR, G_IO_ERROR_CANCELLED) ? OX_END_CANCELLED : OX_END_ERROR;
   ox_answer_emit (answer, OX_EVENT_END);
   ox_answer_clear (answer);
+  ox_profile_stop (clock);
   if (local_error != NULL)
     g_propagate_error (error, local_error);
   return ok;

@@ -240,13 +240,16 @@ run_chunk (OxSession *session,
   guint position = session->tokens->len;
   gboolean ok;
 
+  ox_profile_lap (&session->ops->profile, OX_PROFILE_IO);
   save_rings (session, position + n);
+  ox_profile_lap (&session->ops->profile, OX_PROFILE_OTHER);
   /* Nothing is tried here: the mark is for going back to it alone, and needs to remember no more than a row. */
   if (session->tried == 0 && !mark_recurrent (session, 1, error))
     return FALSE;
-  ok = network->network_class->forward (network, session->state, ids, n, position, logits, logits_out, cancellable,
-                                        error) &&
-       (session->tried > 0 || observe (session, ids, n, position, cancellable, error));
+  ok =
+    network->network_class->forward (network, session->state, ids, n, position, logits, logits_out, cancellable, error);
+  ox_profile_lap (&session->ops->profile, OX_PROFILE_OTHER);
+  ok = ok && (session->tried > 0 || observe (session, ids, n, position, cancellable, error));
   if (!ok)
     rewind_recurrent (session, 0);
   else if (session->tried == 0)
@@ -263,18 +266,21 @@ take_now_and_then (OxSession *session)
   guint length = session->tokens->len;
 
   if (session->tried == 0 && ox_config_is_recurrent (session->model->config) &&
-      length - ox_snapshots_find (session->snapshots, length) >= OX_SESSION_SNAPSHOT_TOKENS)
+      length - ox_snapshots_find (session->snapshots, length) >= OX_SESSION_SNAPSHOT_TOKENS) {
+    ox_profile_lap (&session->ops->profile, OX_PROFILE_IO);
     ox_snapshots_take (session->snapshots, length);
+    ox_profile_lap (&session->ops->profile, OX_PROFILE_OTHER);
+  }
 }
 
-gboolean
-ox_session_eval (OxSession *session,
-                 const guint32 *ids,
-                 gsize n,
-                 OxLogits logits,
-                 float *logits_out,
-                 GCancellable *cancellable,
-                 GError **error)
+static gboolean
+eval_chunks (OxSession *session,
+             const guint32 *ids,
+             gsize n,
+             OxLogits logits,
+             float *logits_out,
+             GCancellable *cancellable,
+             GError **error)
 {
   guint held = session->tokens->len;
   guint context_length = session->state->options.context_length;
@@ -305,6 +311,23 @@ ox_session_eval (OxSession *session,
     done += chunk;
   }
   return TRUE;
+}
+
+gboolean
+ox_session_eval (OxSession *session,
+                 const guint32 *ids,
+                 gsize n,
+                 OxLogits logits,
+                 float *logits_out,
+                 GCancellable *cancellable,
+                 GError **error)
+{
+  gboolean ok;
+
+  ox_profile_start (&session->ops->profile, OX_PROFILE_OTHER);
+  ok = eval_chunks (session, ids, n, logits, logits_out, cancellable, error);
+  ox_profile_stop (&session->ops->profile);
+  return ok;
 }
 
 /* ---- Speculation ---- */
@@ -374,10 +397,14 @@ gboolean
 ox_session_keep (OxSession *session, guint n, GError **error)
 {
   guint begin = session->tokens->len - session->tried;
+  gboolean ok;
 
+  ox_profile_start (&session->ops->profile, OX_PROFILE_RECURRENT);
   rewind_recurrent (session, n);
   session->tried = 0;
   g_array_set_size (session->tokens, begin + n);
   take_now_and_then (session);
-  return observe (session, &g_array_index (session->tokens, guint32, begin), n, begin, NULL, error);
+  ok = observe (session, &g_array_index (session->tokens, guint32, begin), n, begin, NULL, error);
+  ox_profile_stop (&session->ops->profile);
+  return ok;
 }

@@ -223,6 +223,64 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC (OxModel, ox_model_unref)
 /* The plan as it came out: sizes are the real ones. Owned by the model. */
 const OxModelPlan *ox_model_get_plan (OxModel *model);
 
+/* At most half of the model's threads work from now on, at once, also in an answer that is being written; FALSE: all of them again. For
+ * computers that save power. Any thread. Answers stay the same. */
+void ox_model_set_power_saving (OxModel *model, gboolean power_saving);
+
+/* ---- Where the time goes -------------------------------------------------------------------------------------- */
+
+/**
+ * OxProfileCategory:
+ * @OX_PROFILE_MATMUL: products with weights, rounding their input included
+ * @OX_PROFILE_ATTENTION: attention, writing keys and values included
+ * @OX_PROFILE_NORM: norms
+ * @OX_PROFILE_ELEMENTWISE: gates, sums, rotations, copies
+ * @OX_PROFILE_RECURRENT: convolution and delta rule of linear attention
+ * @OX_PROFILE_IO: embedding rows from the file, states saved and restored
+ * @OX_PROFILE_SAMPLING: drawing tokens, grammars
+ * @OX_PROFILE_TOKENIZER: text to tokens and back, chat formats
+ * @OX_PROFILE_IMAGE: pictures made ready
+ * @OX_PROFILE_LOAD: loading the model: reading and packing weights
+ * @OX_PROFILE_OTHER: the rest of an answer: callbacks, tools, waiting
+ */
+typedef enum {
+  OX_PROFILE_MATMUL,
+  OX_PROFILE_ATTENTION,
+  OX_PROFILE_NORM,
+  OX_PROFILE_ELEMENTWISE,
+  OX_PROFILE_RECURRENT,
+  OX_PROFILE_IO,
+  OX_PROFILE_SAMPLING,
+  OX_PROFILE_TOKENIZER,
+  OX_PROFILE_IMAGE,
+  OX_PROFILE_LOAD,
+  OX_PROFILE_OTHER,
+} OxProfileCategory;
+
+#define OX_PROFILE_N_CATEGORIES 11
+
+/**
+ * OxProfile: by OxProfileCategory
+ * @nanoseconds: wall time on the threads that called; those of one answer sum to its time
+ * @calls: how often the category was entered
+ */
+typedef struct {
+  guint64 nanoseconds[OX_PROFILE_N_CATEGORIES];
+  guint64 calls[OX_PROFILE_N_CATEGORIES];
+} OxProfile;
+
+/* What the model, with all its sessions, spent since it was loaded or reset. Always measured. Any thread, at any time; what runs right
+ * now counts up to its last change of category. */
+void ox_model_get_profile (OxModel *model, OxProfile *profile);
+void ox_model_reset_profile (OxModel *model);
+/* @profile -= @earlier: what was spent in between. */
+void ox_profile_subtract (OxProfile *profile, const OxProfile *earlier);
+guint64 ox_profile_get_total (const OxProfile *profile);
+/* "matmul", "attention" …: for logs and JSON, not translated. */
+const char *ox_profile_category_get_name (OxProfileCategory category);
+
+/* ---- Packed weights on disk ----------------------------------------------------------------------------------- */
+
 /* Packed weights that were kept on disk so that the next start is quick: bytes in use, and removing them. The limit is kept by
  * removing what was used longest ago; 0 keeps nothing. Default: 20 GB. Any thread. */
 guint64 ox_packed_cache_get_bytes (void);
