@@ -44,7 +44,13 @@ host_lacks () {
 
 # The package list without its comments, on one line.
 root_packages () {
-  sed 's/#.*//' tools/debian-packages.txt | xargs
+  sed 's/#.*//' tools/debian-packages.txt | xargs -n 1 | grep -v ':arm64$' | xargs
+}
+
+# The libraries for Arm in it, for the tests that run emulated; none on such a machine, which tests itself.
+root_arm_packages () {
+  [ "$(uname -m)" != aarch64 ] || return 0
+  sed 's/#.*//' tools/debian-packages.txt | xargs -n 1 | grep ':arm64$' | xargs
 }
 
 # Names the command that installs what the host lacks, where this release of the distribution has it new enough.
@@ -130,9 +136,18 @@ sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0), or run ./dev as 
   die "the Debian root could not be built. The whole log: $log. Running ./dev again is safe."
 }
 
+# Prints a hook of mmdebstrap that puts the Arm packages beside the others. They are not installed: their scripts could not run
+# here, and only the folders that no other architecture has are taken.
+unpack_arm_hook () {
+  printf '%s\n' 'set -e; mkdir "$1/var/cache/arm"; cd "$1/var/cache/arm"' \
+    "APT_CONFIG=\"\$MMDEBSTRAP_APT_CONFIG\" apt-get download -q $1" \
+    'for deb in *.deb; do dpkg-deb --fsys-tarfile "$deb" >data.tar; tar -C "$1" -xf data.tar --wildcards "./usr/*/aarch64-linux-gnu/*"; done' \
+    'cd /; rm -r "$1/var/cache/arm"'
+}
+
 # build_root ROOT: everything happens in ROOT.tmp, which gets its name only when it is complete.
 build_root () {
-  local root=$1 tmp=$1.tmp log=$1.log free mirror proxy packages status
+  local root=$1 tmp=$1.tmp log=$1.log free mirror proxy packages arm status
   local -a command
   mkdir -p "$ox_cache"
   need_root_tools
@@ -147,12 +162,14 @@ build_root () {
 
   say "Building an isolated Debian 13 root with GTK 4.18 in $root (once; some minutes, about 500 MB to fetch)"
   packages=$(root_packages)
+  arm=$(root_arm_packages)
   mirror=$(debian_mirror)
   command=(mmdebstrap --variant=apt --include="$packages" --components=main
            --aptopt='Acquire::Retries "3"'
            --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright'
            --customize-hook='for l in en_US ar_EG; do chroot "$1" localedef -i $l -f UTF-8 $l.UTF-8; done'
            --customize-hook='rm -f "$1/etc/localtime" && touch "$1/etc/localtime"'
+           ${arm:+--architectures="$(dpkg --print-architecture),arm64" --customize-hook="$(unpack_arm_hook "$arm")"}
            --customize-hook='rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/lib/apt/lists/*')
   if have apt-config; then
     eval "$(apt-config shell proxy Acquire::http::Proxy)"
@@ -208,7 +225,7 @@ choose_environment () {
   ox_environment_id=host
   [ $ox_environment = root ] || return 0
 
-  ox_environment_id=root-$(printf '%s %s' "$ox_root_suite" "$(root_packages)" | sha256sum | cut -c1-12)
+  ox_environment_id=root-$(printf '%s %s' "$ox_root_suite" "$(root_packages) $(root_arm_packages)" | sha256sum | cut -c1-12)
   ox_root=$ox_cache/$ox_environment_id
   if [ ! -d "$ox_root" ]; then
     if [ -n "${lacks:-}" ]; then
