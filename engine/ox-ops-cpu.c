@@ -113,35 +113,52 @@ cpu_finish (OxOps *ops, GError **error)
   return TRUE;
 }
 
+typedef struct {
+  OxOpsCpu *self;
+  OxTensor *y;
+  OxEmbedding *embedding;
+  const guint32 *ids;
+  float scale;
+} EmbedWork;
+
+static void
+embed_rows (void *data, size_t begin, size_t end, unsigned worker)
+{
+  EmbedWork *work = data;
+  OxEmbedding *embedding = work->embedding;
+  gsize cols = work->y->cols;
+  g_autofree guint8 *row = g_try_malloc (embedding->row_bytes);
+
+  if (row == NULL)
+    ox_ops_cpu_fail (work->self,
+                     g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory to read an embedding"));
+  for (gsize i = begin; i < end && ox_ops_cpu_running (work->self); i++) {
+    float *out = ox_cpu_rows (work->y) + i * cols;
+    GError *error = NULL;
+
+    if (!ox_tensor_read_rows (&embedding->tensor, work->ids[i], (guint64) work->ids[i] + 1, row, &error)) {
+      ox_ops_cpu_fail (work->self, error);
+      return;
+    }
+    if (embedding->tensor.type == OX_TYPE_F32)
+      memcpy (out, row, cols * sizeof (float));
+    else
+      work->self->kernels->dequantize (embedding->tensor.type, row, out, cols);
+    if (work->scale != 1.0f)
+      work->self->kernels->scale (out, work->scale, cols);
+  }
+}
+
+/* Rows may come from a disk: many threads wait for it at once. */
 static void
 cpu_embed (OxOps *ops, OxTensor *y, OxEmbedding *embedding, const guint32 *ids, float scale)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
-  g_autofree guint8 *row = NULL;
-  float *out = ox_cpu_rows (y);
+  EmbedWork work = { self, y, embedding, ids, scale };
 
   if (!ox_ops_cpu_enter (self, OX_PROFILE_IO))
     return;
-  row = g_try_malloc (embedding->row_bytes);
-  if (row == NULL) {
-    ox_ops_cpu_fail (self,
-                     g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory to read an embedding"));
-    return;
-  }
-  for (guint i = 0; i < y->rows; i++, out += y->cols) {
-    GError *error = NULL;
-
-    if (!ox_tensor_read_rows (&embedding->tensor, ids[i], (guint64) ids[i] + 1, row, &error)) {
-      ox_ops_cpu_fail (self, error);
-      return;
-    }
-    if (embedding->tensor.type == OX_TYPE_F32)
-      memcpy (out, row, y->cols * sizeof (float));
-    else
-      self->kernels->dequantize (embedding->tensor.type, row, out, y->cols);
-    if (scale != 1.0f)
-      self->kernels->scale (out, scale, y->cols);
-  }
+  ox_pool_run (self->pool, embed_rows, &work, y->rows, 4);
 }
 
 /* ---- linear ---- */
@@ -316,15 +333,29 @@ cpu_rms_norm (OxOps *ops, OxTensor *y, const OxTensor *x, OxVector *w, guint gro
     ox_pool_run (self->pool, norm_groups, &work, groups, MAX (MIN_PARALLEL_ELEMENTS / 4 / group, 1));
 }
 
+typedef struct {
+  OxOpsCpu *self;
+  OxTensor *x;
+  OxVector *bias;
+} BiasWork;
+
+static void
+bias_rows (void *data, size_t begin, size_t end, unsigned worker)
+{
+  BiasWork *work = data;
+
+  for (gsize i = begin; i < end; i++)
+    work->self->kernels->add (ox_cpu_rows (work->x) + i * work->x->cols, work->bias->data, work->x->cols);
+}
+
 static void
 cpu_add_bias (OxOps *ops, OxTensor *x, OxVector *bias)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
+  BiasWork work = { self, x, bias };
 
-  if (!ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
-    return;
-  for (guint i = 0; i < x->rows; i++)
-    self->kernels->add (ox_cpu_rows (x) + (gsize) i * x->cols, bias->data, x->cols);
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
+    ox_pool_run (self->pool, bias_rows, &work, x->rows, MAX (MIN_PARALLEL_ELEMENTS / 2 / x->cols, 1));
 }
 
 typedef struct {
@@ -441,6 +472,16 @@ run_softcap (const OxKernels *kernels, float *y, const float *a, const float *b,
   kernels->softcap (y, cap, n);
 }
 
+typedef void (*GateFunc) (float *y, const float *gate, const float *up, size_t n);
+
+static GateFunc
+gate_func (const OxKernels *kernels, OxGate gate_kind)
+{
+  return gate_kind == OX_GATE_SILU        ? kernels->silu_mul
+         : gate_kind == OX_GATE_GELU_TANH ? kernels->gelu_tanh_mul
+                                          : kernels->sigmoid_mul;
+}
+
 void
 ox_ops_cpu_gate (OxOpsCpu *self, float *y, const float *gate, const float *up, gsize n, OxGate gate_kind)
 {
@@ -459,16 +500,31 @@ cpu_gated (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, Ox
     ox_ops_cpu_gate (self, ox_cpu_rows (y), ox_cpu_rows (gate), ox_cpu_rows (up), n_elements (y), gate_kind);
 }
 
+typedef struct {
+  GateFunc run;
+  OxTensor *y;
+  const OxTensor *gate, *up;
+  guint first;
+} ColumnsWork;
+
+static void
+gate_rows (void *data, size_t begin, size_t end, unsigned worker)
+{
+  ColumnsWork *work = data;
+
+  for (gsize i = begin; i < end; i++)
+    work->run (ox_cpu_rows (work->y) + i * work->y->cols, ox_cpu_rows (work->gate) + i * work->gate->cols,
+               ox_cpu_rows (work->up) + i * work->up->cols + work->first, work->y->cols);
+}
+
 static void
 cpu_gated_columns (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, guint first, OxGate gate_kind)
 {
   OxOpsCpu *self = (OxOpsCpu *) ops;
+  ColumnsWork work = { gate_func (self->kernels, gate_kind), y, gate, up, first };
 
-  if (!ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
-    return;
-  for (guint i = 0; i < y->rows; i++)
-    ox_ops_cpu_gate (self, ox_cpu_rows (y) + (gsize) i * y->cols, ox_cpu_rows (gate) + (gsize) i * gate->cols,
-                     ox_cpu_rows (up) + (gsize) i * up->cols + first, y->cols, gate_kind);
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ELEMENTWISE))
+    ox_pool_run (self->pool, gate_rows, &work, y->rows, MAX (MIN_PARALLEL_ELEMENTS / 2 / y->cols, 1));
 }
 
 static void
