@@ -8,7 +8,8 @@
 
 #include "ox-kernels.h"
 
-/* Instruction sets that the tests walk through: those of this processor, the C reference first. */
+/* Instruction sets that the tests walk through: those of this processor, the C reference first. With OX_TEST_LEVELS=best only the
+ * reference and the best. */
 typedef struct {
   const char *name;
   uint32_t mask;
