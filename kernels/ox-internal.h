@@ -22,6 +22,9 @@ extern const OxLinearSet ox_panel_avx_vnni;
 extern const OxLinearSet ox_linear_avx512;
 extern const OxLinearSet ox_panel_avx512_vnni;
 extern const OxLinearSet ox_linear_neon;
+extern const OxLinearSet ox_panel_neon;
+extern const OxLinearSet ox_panel_dotprod;
+extern const OxLinearSet ox_panel_i8mm;
 
 /* Packing is the same for every instruction set (ox-pack.c). */
 bool ox_exact_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);

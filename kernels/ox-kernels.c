@@ -29,6 +29,9 @@ static const Level levels[] = {
 #endif
 #if defined(__aarch64__)
   { OX_CPU_NEON, &ox_linear_neon, ox_vector_init_neon },
+  { OX_CPU_NEON, &ox_panel_neon, NULL },
+  { OX_CPU_NEON | OX_CPU_DOTPROD, &ox_panel_dotprod, NULL },
+  { OX_CPU_NEON | OX_CPU_DOTPROD | OX_CPU_I8MM, &ox_panel_i8mm, NULL },
 #endif
 };
 _Static_assert (sizeof levels / sizeof levels[0] < OX_MAX_LINEAR_SETS, "room for all sets");
