@@ -246,6 +246,12 @@ ox_model_get_default_sampling (OxModel *model, OxSampling *sampling)
 }
 
 void
+ox_model_set_power_saving (OxModel *model, gboolean power_saving)
+{
+  ox_pool_set_limit (model->pool, power_saving ? MAX (ox_pool_threads (model->pool) / 2, 1) : 0);
+}
+
+void
 ox_model_get_profile (OxModel *model, OxProfile *profile)
 {
   ox_profiler_read (&model->profiler, profile);

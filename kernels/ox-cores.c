@@ -175,27 +175,70 @@ count_cores (const cpu_set_t *allowed, size_t set_bytes)
   return cores;
 }
 
-unsigned
-ox_cpu_allowed_cores (void)
+/* FNV-1a */
+static uint64_t
+hash_mask (const cpu_set_t *mask, size_t bytes)
 {
-  unsigned cores = 0, quota;
+  const unsigned char *byte = (const unsigned char *) mask;
+  uint64_t hash = 0xcbf29ce484222325u;
 
+  for (size_t i = 0; i < bytes; i++)
+    hash = (hash ^ byte[i]) * 0x100000001b3u;
+  return hash;
+}
+
+static void
+count_mask (OxCoreCount *count)
+{
   /* The mask of a machine may be larger than cpu_set_t; the kernel says EINVAL until it fits. */
-  for (size_t cpus = CPU_SETSIZE; cpus <= 1u << 20 && cores == 0; cpus *= 4) {
+  for (size_t cpus = CPU_SETSIZE; cpus <= 1u << 20; cpus *= 4) {
     size_t set_bytes = CPU_ALLOC_SIZE (cpus);
     cpu_set_t *allowed = CPU_ALLOC (cpus);
+    bool done = false;
 
     if (allowed == NULL)
       break;
     CPU_ZERO_S (set_bytes, allowed);
-    if (sched_getaffinity (0, set_bytes, allowed) == 0)
-      cores = count_cores (allowed, set_bytes);
+    if (sched_getaffinity (0, set_bytes, allowed) == 0) {
+      uint64_t hash = hash_mask (allowed, set_bytes);
+
+      /* Asking for each processor's siblings is slow where there are hundreds. */
+      if (count->mask_cores == 0 || hash != count->mask) {
+        count->mask = hash;
+        count->mask_cores = count_cores (allowed, set_bytes);
+        count->mask_cpus = (unsigned) CPU_COUNT_S (set_bytes, allowed);
+      }
+      done = count->mask_cores > 0;
+    }
     CPU_FREE (allowed);
+    if (done)
+      return;
   }
-  if (cores == 0) {
+  count->mask_cores = 0;
+}
+
+void
+ox_cpu_count_cores (OxCoreCount *count)
+{
+  unsigned quota = ox_cpu_quota ("/proc/self/cgroup", "/sys/fs/cgroup");
+
+  count_mask (count);
+  if (count->mask_cores == 0) {
     long online = sysconf (_SC_NPROCESSORS_ONLN);
-    cores = online > 0 ? (unsigned) online : 1;
+    count->cores = count->cpus = online > 0 ? (unsigned) online : 1;
+  } else {
+    count->cores = count->mask_cores;
+    count->cpus = count->mask_cpus;
   }
-  quota = ox_cpu_quota ("/proc/self/cgroup", "/sys/fs/cgroup");
-  return smaller_limit (cores, quota);
+  count->cores = smaller_limit (count->cores, quota);
+  count->cpus = smaller_limit (count->cpus, quota);
+}
+
+unsigned
+ox_cpu_allowed_cores (void)
+{
+  OxCoreCount count = { 0 };
+
+  ox_cpu_count_cores (&count);
+  return count.cores;
 }

@@ -48,3 +48,17 @@ void ox_vector_init_neon (OxKernels *table);
 
 /* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */
 unsigned ox_cpu_quota (const char *proc_self_cgroup, const char *cgroup_root);
+
+/* What the calling thread may use: whole cores, and processors with hyper-threads counted one by one; cgroup limits hold for both. All
+ * zeros before the first call; later ones are quick as long as the affinity mask is the same. */
+typedef struct {
+  unsigned cores, cpus;
+  uint64_t mask; /* a hash of it */
+  unsigned mask_cores, mask_cpus;
+} OxCoreCount;
+
+void ox_cpu_count_cores (OxCoreCount *count);
+
+/* For tests: @source stands in for the system's word on how many cores there are; it is asked now and once a second. */
+typedef unsigned (*OxCoreSource) (void *data);
+void ox_pool_set_core_source (OxPool *pool, OxCoreSource source, void *data);
