@@ -31,6 +31,16 @@ read_xcr0 (void)
   return (uint64_t) high << 32 | low;
 }
 
+/* AMD's cores (Zen 4 and 5) do as many vdpbf16ps in a cycle as float32 FMA, so twice the work. Intel's do one where they do two FMA, and
+ * no less to prepare for it: on Sapphire and Emerald Rapids 177 beside 350 GFLOPS were measured. */
+static bool
+is_amd (void)
+{
+  uint32_t a, b, c, d;
+
+  return __get_cpuid (0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+}
+
 static uint32_t
 detect_flags (void)
 {
@@ -60,7 +70,7 @@ detect_flags (void)
       if (c7 & 1u << 11)
         flags |= OX_CPU_AVX512_VNNI;
       if (a71 & 1u << 5)
-        flags |= OX_CPU_AVX512_BF16;
+        flags |= OX_CPU_AVX512_BF16 | (is_amd () ? OX_CPU_FAST_BF16 : 0);
     }
   }
   if ((flags & OX_CPU_AVX512) && (xcr0 & XCR0_AMX) == XCR0_AMX && (d7 & 1u << 24)) {

@@ -21,6 +21,7 @@ extern const OxLinearSet ox_panel_avx2;
 extern const OxLinearSet ox_panel_avx_vnni;
 extern const OxLinearSet ox_linear_avx512;
 extern const OxLinearSet ox_panel_avx512_vnni;
+extern const OxLinearSet ox_linear_avx512_bf16;
 extern const OxLinearSet ox_linear_neon;
 extern const OxLinearSet ox_panel_neon;
 extern const OxLinearSet ox_panel_dotprod;

@@ -134,18 +134,18 @@ panel_matmul (OxPanelFormat f,
 /* ---- Float panels ---------------------------------------------------------------------------------------------------- */
 
 static inline float
-float_at (uint32_t type, const void *panel, size_t index)
+float_at (uint32_t type, const void *panel, size_t row, size_t c)
 {
-  return type == OX_TYPE_F32   ? ((const float *) panel)[index]
-         : type == OX_TYPE_F16 ? ox_f16_to_f32 (((const uint16_t *) panel)[index])
-                               : ox_bf16_to_f32 (((const uint16_t *) panel)[index]);
+  return type == OX_TYPE_F32   ? ((const float *) panel)[c * OX_PANEL_ROWS + row]
+         : type == OX_TYPE_F16 ? ox_f16_to_f32 (((const uint16_t *) panel)[c * OX_PANEL_ROWS + row])
+                               : ox_bf16_to_f32 (((const uint16_t *) panel)[(c / 2 * OX_PANEL_ROWS + row) * 2 + c % 2]);
 }
 
 static void
 float_matmul (
   const OxPackedMatrix *w, const void *x, size_t m, float *y, size_t y_stride, size_t row_begin, size_t row_end)
 {
-  size_t bytes = ox_float_panel_bytes (w->type == OX_TYPE_F32 ? 4 : 2, w->cols);
+  size_t bytes = ox_float_panel_bytes (w->type, w->cols);
 
   for (size_t r = row_begin; r < row_end; r += OX_PANEL_ROWS)
     for (size_t i = 0; i < m; i++) {
@@ -156,7 +156,7 @@ float_matmul (
 
       for (size_t c = 0; c < w->cols; c++)
         for (unsigned row = 0; row < OX_PANEL_ROWS; row++)
-          sums[row] += in[c] * float_at (w->type, panel, c * OX_PANEL_ROWS + row);
+          sums[row] += in[c] * float_at (w->type, panel, row, c);
       memcpy (y + i * y_stride + r, sums, n * sizeof (float));
     }
 }
@@ -172,6 +172,7 @@ float_matvec (const OxPackedMatrix *w, const void *x, float *y, size_t row_begin
     NAME, OX_ACTIVATION_F32, OX_PANEL_ROWS, ox_float_panel_packed_bytes, ox_float_panel_pack, float_matvec, float_matmul \
   }
 
-static const OxLinearKernel float_kernels[] = { FLOAT_ENTRY ("f32-c"), FLOAT_ENTRY ("f16-c"), FLOAT_ENTRY ("bf16-c") };
+static const OxLinearKernel float_kernels[] = { FLOAT_ENTRY ("f32-c"), FLOAT_ENTRY ("f16-c"),
+                                                FLOAT_ENTRY ("bf16x2-c") };
 
 const OxLinearSet ox_linear_c = { &exact_kernel, panel_kernels, float_kernels };

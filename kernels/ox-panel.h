@@ -107,11 +107,17 @@ ox_panel_bytes (OxPanelFormat f, size_t cols)
   return OX_PANEL_ROWS * sizeof (float) + (cols / 32 + 1) / 2 * ox_panel_pair_bytes (f);
 }
 
-/* Float panels: F32, F16 and BF16 weights, 16 rows interleaved: element (c·16 + row) is W[row, c], in the source's format. */
+/* Float panels: F32, F16 and BF16 weights in the source's format, 16 rows interleaved. F32 and F16: element c·16 + row is W[row, c].
+ * BF16: element (c/2·16 + row)·2 + c%2, so that a register holds pairs of columns, as instructions that multiply BF16 want them; a panel is
+ * filled up with zeros to whole 32 columns, which are a tile of AMX. */
 static inline size_t
-ox_float_panel_bytes (unsigned element_bytes, size_t cols)
+ox_float_panel_bytes (uint32_t type, size_t cols)
 {
-  return (cols * OX_PANEL_ROWS * element_bytes + 63) / 64 * 64;
+  const size_t row = OX_PANEL_ROWS;
+
+  return type == OX_TYPE_BF16  ? (cols + 31) / 32 * 32 * row * 2
+         : type == OX_TYPE_F16 ? (cols * row * 2 + 63) / 64 * 64
+                               : cols * row * 4;
 }
 
 /* The panel that weights of @type are packed in; OX_PANEL_NONE for float types. */

@@ -12,9 +12,8 @@
 #define VF_LANES 8
 #define OX_NAME(NAME) NAME##_avx2
 #define OX_LEVEL "avx2"
-/* Accumulators that stay in registers: outputs (vectors) × activation rows of a float tile. */
-#define FLOAT_TILE_VECTORS 2
-#define FLOAT_TILE_ROWS 4
+/* Sums of a float tile that stay in registers. */
+#define FLOAT_TILE_SUMS 12
 
 typedef __m256 VF;
 
@@ -182,6 +181,19 @@ static inline VF
 vf_load_bf16 (const void *p)
 {
   return _mm256_castsi256_ps (_mm256_slli_epi32 (_mm256_cvtepu16_epi32 (_mm_loadu_si128 (p)), 16));
+}
+
+/* Of pairs of BF16 the first each, and the second. */
+static inline VF
+vf_load_bf16_even (const void *p)
+{
+  return _mm256_castsi256_ps (_mm256_slli_epi32 (_mm256_loadu_si256 (p), 16));
+}
+
+static inline VF
+vf_load_bf16_odd (const void *p)
+{
+  return _mm256_castsi256_ps (_mm256_and_si256 (_mm256_loadu_si256 (p), _mm256_set1_epi32 ((int32_t) 0xffff0000)));
 }
 
 static inline VF

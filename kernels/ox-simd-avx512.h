@@ -10,11 +10,12 @@
 #include <string.h>
 
 #define VF_LANES 16
+#ifndef OX_NAME
 #define OX_NAME(NAME) NAME##_avx512
 #define OX_LEVEL "avx512"
-/* Accumulators that stay in registers: outputs (vectors) × activation rows of a float tile. */
-#define FLOAT_TILE_VECTORS 4
-#define FLOAT_TILE_ROWS 6
+#endif
+/* Sums of a float tile that stay in registers. */
+#define FLOAT_TILE_SUMS 24
 
 typedef __m512 VF;
 
@@ -171,6 +172,19 @@ static inline VF
 vf_load_bf16 (const void *p)
 {
   return _mm512_castsi512_ps (_mm512_slli_epi32 (_mm512_cvtepu16_epi32 (_mm256_loadu_si256 (p)), 16));
+}
+
+/* Of pairs of BF16 the first each, and the second. */
+static inline VF
+vf_load_bf16_even (const void *p)
+{
+  return _mm512_castsi512_ps (_mm512_slli_epi32 (_mm512_loadu_si512 (p), 16));
+}
+
+static inline VF
+vf_load_bf16_odd (const void *p)
+{
+  return _mm512_castsi512_ps (_mm512_and_si512 (_mm512_loadu_si512 (p), _mm512_set1_epi32 ((int32_t) 0xffff0000)));
 }
 
 static inline VF

@@ -14,9 +14,8 @@
 #define OX_NAME(NAME) NAME##_neon
 #define OX_LEVEL "neon"
 #endif
-/* Accumulators that stay in registers: outputs (vectors) × activation rows of a float tile, 24 of 32 registers. */
-#define FLOAT_TILE_VECTORS 4
-#define FLOAT_TILE_ROWS 6
+/* Sums of a float tile that stay in registers, 24 of 32. */
+#define FLOAT_TILE_SUMS 24
 
 typedef float32x4_t VF;
 
@@ -197,6 +196,19 @@ static inline VF
 vf_load_bf16 (const void *p)
 {
   return vreinterpretq_f32_u32 (vshll_n_u16 (vf_load_u16 (p), 16));
+}
+
+/* Of pairs of BF16 the first each, and the second. */
+static inline VF
+vf_load_bf16_even (const void *p)
+{
+  return vreinterpretq_f32_u32 (vshlq_n_u32 (vreinterpretq_u32_u16 (vld1q_u16 (p)), 16));
+}
+
+static inline VF
+vf_load_bf16_odd (const void *p)
+{
+  return vreinterpretq_f32_u32 (vandq_u32 (vreinterpretq_u32_u16 (vld1q_u16 (p)), vdupq_n_u32 (0xffff0000)));
 }
 
 static inline VF

@@ -59,11 +59,45 @@ quantize_q8 (const float *x, void *dst, size_t n)
   }
 }
 
+/* 8 floats to BF16 in words; see ox_f32_to_bf16(). */
+static inline __m256i
+to_bf16 (VF v)
+{
+  __m256i bits = _mm256_castps_si256 (v), half = _mm256_srli_epi32 (bits, 16);
+  __m256i odd = _mm256_and_si256 (half, _mm256_set1_epi32 (1));
+  __m256i rounded = _mm256_srli_epi32 (_mm256_add_epi32 (_mm256_add_epi32 (bits, _mm256_set1_epi32 (0x7fff)), odd), 16);
+  __m256i nan = _mm256_castps_si256 (_mm256_cmp_ps (v, v, _CMP_UNORD_Q));
+
+  return _mm256_blendv_epi8 (rounded, _mm256_or_si256 (half, _mm256_set1_epi32 (0x40)), nan);
+}
+
+static void
+round_bf16 (const float *x, void *dst, size_t n)
+{
+  size_t all = ox_activation_row_bytes (OX_ACTIVATION_BF16, n) / sizeof (uint16_t);
+  uint16_t *out = dst;
+
+  for (size_t i = 0; i < all; i += 16) {
+    __m256i v[2];
+
+    for (size_t j = 0; j < 2; j++) {
+      size_t first = i + j * VF_LANES;
+      v[j] = to_bf16 (first + VF_LANES <= n ? vf_load (x + first)
+                      : first < n           ? vf_load_n (x + first, n - first)
+                                            : vf_set1 (0));
+    }
+    /* Packs work within 128-bit halves. */
+    _mm256_storeu_si256 ((__m256i *) (void *) (out + i),
+                         _mm256_permute4x64_epi64 (_mm256_packus_epi32 (v[0], v[1]), _MM_SHUFFLE (3, 1, 2, 0)));
+  }
+}
+
 void
 ox_vector_init_avx2 (OxKernels *table)
 {
   table->dequantize = dequantize;
   table->quantize_q8 = quantize_q8;
+  table->round_bf16 = round_bf16;
   table->attention = &ox_attention_avx2;
   table->rms_norm = rms_norm;
   table->rope = rope;

@@ -37,11 +37,37 @@ quantize_q8 (const float *x, void *dst, size_t n)
   }
 }
 
+/* 16 floats to BF16; see ox_f32_to_bf16(). */
+static inline __m256i
+to_bf16 (VF v)
+{
+  __m512i bits = _mm512_castps_si512 (v), half = _mm512_srli_epi32 (bits, 16);
+  __m512i odd = _mm512_and_si512 (half, _mm512_set1_epi32 (1));
+  __m512i rounded = _mm512_add_epi32 (_mm512_add_epi32 (bits, _mm512_set1_epi32 (0x7fff)), odd);
+
+  rounded = _mm512_srli_epi32 (rounded, 16);
+  rounded = _mm512_mask_or_epi32 (rounded, _mm512_cmp_ps_mask (v, v, _CMP_UNORD_Q), half, _mm512_set1_epi32 (0x40));
+  return _mm512_cvtepi32_epi16 (rounded);
+}
+
+static void
+round_bf16 (const float *x, void *dst, size_t n)
+{
+  size_t all = ox_activation_row_bytes (OX_ACTIVATION_BF16, n) / sizeof (uint16_t), i = 0;
+  uint16_t *out = dst;
+
+  for (; i + VF_LANES <= n; i += VF_LANES)
+    _mm256_storeu_si256 ((__m256i *) (void *) (out + i), to_bf16 (vf_load (x + i)));
+  for (; i < all; i += VF_LANES)
+    _mm256_storeu_si256 ((__m256i *) (void *) (out + i), to_bf16 (i < n ? vf_load_n (x + i, n - i) : vf_set1 (0)));
+}
+
 void
 ox_vector_init_avx512 (OxKernels *table)
 {
   table->dequantize = dequantize;
   table->quantize_q8 = quantize_q8;
+  table->round_bf16 = round_bf16;
   table->attention = &ox_attention_avx512;
   table->rms_norm = rms_norm;
   table->rope = rope;
