@@ -576,6 +576,17 @@ cpu_softcap (OxOps *ops, OxTensor *x, float cap)
       (ElementWork) { .self = self, .run = run_softcap, .y = ox_cpu_rows (x), .s = cap, .n = n_elements (x) });
 }
 
+/* Scores over a large vocabulary are megabytes: they are written where they are wanted. */
+static void
+cpu_linear_read (OxOps *ops, const OxTensor *x, OxMatrix *w, float cap, float *values)
+{
+  OxTensor y = { values, 0, x->rows, (guint) w->packed.rows };
+
+  cpu_linear (ops, x, 1, &w, (OxTensor *[]) { &y });
+  if (cap > 0)
+    cpu_softcap (ops, &y, cap);
+}
+
 static void
 cpu_read (OxOps *ops, const OxTensor *x, float *values)
 {
@@ -631,6 +642,7 @@ ox_ops_cpu_new (const OxOpsCpuOptions *options)
     .concat = cpu_concat,
     .scale = cpu_scale,
     .softcap = cpu_softcap,
+    .linear_read = cpu_linear_read,
     .read = cpu_read,
   };
   self->base.profile.profiler = options->profiler;

@@ -204,6 +204,8 @@ struct _OxOps {
                            guint top_k,
                            OxMatrix *head,
                            const guint32 *ordering);
+  /* READ-BACK: values = x · wᵀ, [x.rows, rows of @w], in host memory; then cap · tanh(values / cap) unless @cap is 0. */
+  void (*linear_read) (OxOps *ops, const OxTensor *x, OxMatrix *w, float cap, float *values);
   /* READ-BACK: rows of @x to host memory, [rows, cols]. */
   void (*read) (OxOps *ops, const OxTensor *x, float *values);
 };

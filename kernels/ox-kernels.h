@@ -136,6 +136,9 @@ size_t ox_activation_row_bytes (OxActivation activation, size_t n);
 typedef struct OxLinearSet OxLinearSet;
 #define OX_MAX_LINEAR_SETS 16
 
+/* Values that group_greatest() sums up in one. */
+#define OX_GREATEST_GROUP 64
+
 typedef struct {
   uint32_t flags; /* the instruction sets in use */
 
@@ -171,6 +174,11 @@ typedef struct {
   float (*dot) (const float *a, const float *b, size_t n);
   /* Index of the largest of @n values, the lowest on ties; NaN never wins. */
   size_t (*argmax) (const float *x, size_t n);
+  /* The greatest of each group of OX_GREATEST_GROUP values, NaN not counted, to greatest[⌈n / OX_GREATEST_GROUP⌉]. False when one of
+   * the values is NaN or +infinity. For choices among many that look only where they have to. */
+  bool (*group_greatest) (const float *x, size_t n, float *greatest);
+  /* x = exp(x) in float64, for x ≤ 709; within two units in the last place. Sampling takes it of a whole vocabulary. */
+  void (*exp_double) (double *x, size_t n);
   /* y[c] = silu(Σ_j w[j · w_stride + c] · x[j][c]) for c < n: one row of a depthwise convolution over the rows x[0] … x[taps - 1]. */
   void (*conv_silu) (float *y, const float *const *x, const float *w, size_t w_stride, size_t taps, size_t n);
   void (*delta_rule) (const OxDeltaRule *d);

@@ -170,6 +170,28 @@ argmax_c (const float *x, size_t n)
 }
 
 static void
+exp_double_c (double *x, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    x[i] = exp (x[i]);
+}
+
+static bool
+group_greatest_c (const float *x, size_t n, float *greatest)
+{
+  size_t bad = 0;
+
+  for (size_t i = 0; i < n; i += OX_GREATEST_GROUP, greatest++) {
+    *greatest = -INFINITY;
+    for (size_t j = i; j < n && j < i + OX_GREATEST_GROUP; j++) {
+      *greatest = x[j] > *greatest ? x[j] : *greatest;
+      bad += !(x[j] < INFINITY);
+    }
+  }
+  return bad == 0;
+}
+
+static void
 conv_silu_c (float *y, const float *const *x, const float *w, size_t w_stride, size_t taps, size_t n)
 {
   for (size_t c = 0; c < n; c++) {
@@ -225,6 +247,8 @@ ox_reference_init (OxKernels *table)
   table->scale = scale_c;
   table->dot = dot_c;
   table->argmax = argmax_c;
+  table->group_greatest = group_greatest_c;
+  table->exp_double = exp_double_c;
   table->conv_silu = conv_silu_c;
   table->delta_rule = delta_rule_c;
   table->attention = &ox_attention_c;

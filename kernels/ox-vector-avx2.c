@@ -8,6 +8,7 @@
 
 #include "ox-simd-avx2.h"
 
+#include "ox-exp-double.h"
 #include "ox-vector-template.h"
 
 #include "ox-recurrent-template.h"
@@ -111,6 +112,8 @@ ox_vector_init_avx2 (OxKernels *table)
   table->scale = scale;
   table->dot = dot;
   table->argmax = argmax;
+  table->group_greatest = group_greatest;
+  table->exp_double = exp_double;
   table->conv_silu = conv_silu;
   table->delta_rule = delta_rule;
 }

@@ -8,6 +8,7 @@
 
 #include "ox-simd-neon.h"
 
+#include "ox-exp-double.h"
 #include "ox-vector-template.h"
 
 #include "ox-recurrent-template.h"
@@ -67,6 +68,8 @@ ox_vector_init_neon (OxKernels *table)
   table->scale = scale;
   table->dot = dot;
   table->argmax = argmax;
+  table->group_greatest = group_greatest;
+  table->exp_double = exp_double;
   table->conv_silu = conv_silu;
   table->delta_rule = delta_rule;
 }

@@ -242,3 +242,29 @@ argmax (const float *x, size_t n)
       return i;
   return 0;
 }
+
+/* NaN loses against everything: vf_max() gives its second operand where either is one. */
+static bool
+group_greatest (const float *x, size_t n, float *greatest)
+{
+  VF limit = vf_set1 (INFINITY), zero = vf_set1 (0), one = vf_set1 (1), bad = zero;
+  size_t i = 0, wrong = 0;
+
+  for (; i + OX_GREATEST_GROUP <= n; i += OX_GREATEST_GROUP, greatest++) {
+    VF best = vf_set1 (-INFINITY);
+
+    for (size_t j = i; j < i + OX_GREATEST_GROUP; j += VF_LANES) {
+      VF v = vf_load (x + j);
+      best = vf_max (v, best);
+      bad = vf_max (vf_less (v, limit, zero, one), bad);
+    }
+    *greatest = vf_greatest (best);
+  }
+  if (i < n)
+    *greatest = -INFINITY;
+  for (; i < n; i++) {
+    *greatest = x[i] > *greatest ? x[i] : *greatest;
+    wrong += !(x[i] < INFINITY);
+  }
+  return wrong == 0 && vf_greatest (bad) == 0;
+}

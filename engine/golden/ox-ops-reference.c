@@ -528,6 +528,18 @@ ref_softcap (OxOps *ops, OxTensor *x, float cap)
 }
 
 static void
+ref_linear_read (OxOps *ops, const OxTensor *x, OxMatrix *w, float cap, float *values)
+{
+  g_autofree double *y = g_new (double, w->rows);
+
+  for (guint i = 0; i < x->rows && ox_reference_running (ops); i++, values += w->rows) {
+    multiply (w, ox_reference_rows (x) + (gsize) i * x->cols, y);
+    for (guint j = 0; j < w->rows; j++)
+      values[j] = (float) (cap > 0 ? cap * tanh (y[j] / cap) : y[j]);
+  }
+}
+
+static void
 ref_read (OxOps *ops, const OxTensor *x, float *values)
 {
   if (!ox_reference_running (ops))
@@ -673,6 +685,7 @@ ox_ops_reference_new (void)
     .softcap = ref_softcap,
     .moe = ref_moe,
     .centroid_logits = ref_centroid_logits,
+    .linear_read = ref_linear_read,
     .read = ref_read,
   };
   ox_reference_init_recurrent (&self->base);

@@ -33,6 +33,7 @@ typedef struct {
   OxTensor embedded;  /* [1, backbone]: of the newest token */
   OxTensor first;     /* [1, backbone]: the target's state, kept for another draft from the same place */
   OxTensor centroids; /* [1, centroids] */
+  OxTensor logits;    /* [1, vocab], where there are centroids */
   gboolean has_hidden;
 } Gemma4DraftState;
 
@@ -142,7 +143,8 @@ draft_state_free (OxDraftState *state)
 {
   Gemma4DraftState *self = (Gemma4DraftState *) state;
   OxOps *ops = state->target->ops;
-  OxTensor *tensors[] = { &self->pair, &self->embedded, &self->base.hidden, &self->first, &self->centroids };
+  OxTensor *tensors[] = { &self->pair,  &self->embedded,  &self->base.hidden,
+                          &self->first, &self->centroids, &self->logits };
 
   for (gsize i = 0; i < G_N_ELEMENTS (tensors); i++)
     ops->tensor_clear (ops, tensors[i]);
@@ -170,7 +172,8 @@ draft_state_new (OxDrafter *drafter, OxState *target, GError **error)
       !ops->tensor_init (ops, &self->embedded, 1, backbone, error) ||
       !ops->tensor_init (ops, &self->base.hidden, 1, backbone, error) ||
       !ops->tensor_init (ops, &self->first, 1, backbone, error) ||
-      (drafts->centroids != NULL && !ops->tensor_init (ops, &self->centroids, 1, c->num_centroids, error))) {
+      (drafts->centroids != NULL && (!ops->tensor_init (ops, &self->centroids, 1, c->num_centroids, error) ||
+                                     !ops->tensor_init (ops, &self->logits, 1, c->vocab_size, error)))) {
     draft_state_free (&self->base);
     return NULL;
   }
@@ -209,7 +212,6 @@ draft_step (Gemma4DraftState *self, guint32 newest, guint position, GCancellable
   OxOps *ops = state->ops;
   OxTensor x = state->work.x; /* [1, hidden] */
   OxTensor h = state->work.h; /* [1, hidden] */
-  OxTensor logits = ox_tensor_view (&state->work.logits, 0, 1);
   /* The reference lets a sliding layer see the window and one key more, counted from the last key there is. */
   OxGemma4Span span = { .n = 1, .position = position, .last_key = position - 1, .window = c->sliding_window + 1 };
 
@@ -228,12 +230,12 @@ draft_step (Gemma4DraftState *self, guint32 newest, guint position, GCancellable
   ops->linear (ops, &h, 1, &drafter->post_projection, (OxTensor *[]) { &self->base.hidden });
   if (drafter->token_ordering != NULL) {
     ops->linear (ops, &h, 1, &drafter->centroids, (OxTensor *[]) { &self->centroids });
-    ops->centroid_logits (ops, &logits, &h, &self->centroids, c->centroid_intermediate_top_k, drafter->lm_head,
+    ops->centroid_logits (ops, &self->logits, &h, &self->centroids, c->centroid_intermediate_top_k, drafter->lm_head,
                           drafter->token_ordering);
+    ops->read (ops, &self->logits, self->base.logits);
   } else {
-    ops->linear (ops, &h, 1, &drafter->lm_head, (OxTensor *[]) { &logits });
+    ops->linear_read (ops, &h, drafter->lm_head, 0, self->base.logits);
   }
-  ops->read (ops, &logits, self->base.logits);
   return ops->finish (ops, error);
 }
 

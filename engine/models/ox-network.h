@@ -101,10 +101,9 @@ typedef struct {
   OxTensor qkv, conv;      /* [channels of the delta rule] */
   OxTensor z;              /* [value_heads · value_dim], or a gate of attention [heads · head_dim] */
   OxTensor beta, alpha;    /* [value_heads] */
-  OxTensor logits;         /* [vocab], OX_LOGIT_ROWS rows */
 } OxWork;
 
-/* Most rows that the head runs over at once. */
+/* Most tokens that speculation asks the head about at once: the newest and the guesses. */
 #define OX_LOGIT_ROWS 8
 
 /* Keys, values, recurrent states and working tensors: one a session. */

@@ -155,7 +155,6 @@ mtp_draft (
   OxQwen35 *target = (OxQwen35 *) state->drafter->target;
   OxOps *ops = state->target->ops;
   OxTensor h = ox_tensor_view (&state->target->work.h, 0, 1);
-  OxTensor logits = ox_tensor_view (&state->target->work.logits, 0, 1);
   const OxTensor *hidden = &self->last;
 
   if (!self->has_last || self->last_position + 1 != position)
@@ -166,8 +165,7 @@ mtp_draft (
     set_hidden (self, 0, hidden);
     run_layer (self, &newest, 1, position - 1 + i);
     ops->copy (ops, &self->base.hidden, &h);
-    ops->linear (ops, &h, 1, &target->lm_head, (OxTensor *[]) { &logits });
-    ops->read (ops, &logits, state->logits);
+    ops->linear_read (ops, &h, target->lm_head, 0, state->logits);
     if (!ops->finish (ops, error))
       return 0;
     hidden = &self->base.hidden;

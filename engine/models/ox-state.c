@@ -118,7 +118,6 @@ work_shapes (const OxConfig *c, const OxStateOptions *options, WorkShape shapes[
     { G_STRUCT_OFFSET (OxWork, z), chunk, gate },
     { G_STRUCT_OFFSET (OxWork, beta), chunk, delta.value_heads },
     { G_STRUCT_OFFSET (OxWork, alpha), chunk, delta.value_heads },
-    { G_STRUCT_OFFSET (OxWork, logits), MIN (OX_LOGIT_ROWS, chunk), c->vocab_size },
   };
   for (gsize i = 0; i < N_WORK; i++)
     shapes[i] = all[i];
@@ -243,22 +242,9 @@ ox_state_wants_final_norm (const OxState *state, OxLogits logits)
 void
 ox_state_logits (OxState *state, OxMatrix *head, const OxTensor *x, OxLogits logits, float *logits_out)
 {
-  OxOps *ops = state->ops;
-  const OxTensor *all = &state->work.logits;
-  float cap = (float) state->config->final_logit_softcapping;
+  guint n = logits == OX_LOGITS_LAST ? 1 : x->rows;
+  OxTensor rows = ox_tensor_view (x, x->rows - n, n);
 
-  if (logits == OX_LOGITS_NONE)
-    return;
-  for (guint i = logits == OX_LOGITS_LAST ? x->rows - 1 : 0; i < x->rows;) {
-    guint n = MIN (x->rows - i, all->rows);
-    OxTensor rows = ox_tensor_view (x, i, n);
-    OxTensor y = ox_tensor_view (all, 0, n);
-
-    ops->linear (ops, &rows, 1, &head, (OxTensor *[]) { &y });
-    if (cap > 0)
-      ops->softcap (ops, &y, cap);
-    ops->read (ops, &y, logits_out);
-    logits_out += (gsize) n * all->cols;
-    i += n;
-  }
+  if (logits != OX_LOGITS_NONE)
+    state->ops->linear_read (state->ops, &rows, head, (float) state->config->final_logit_softcapping, logits_out);
 }

@@ -9,13 +9,14 @@
 #include "text/ox-sampler.h"
 
 #include "io/ox-memory.h"
+#include "ox-kernels.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes for each id: how often it was seen, its flags, and twice a candidate, for growing. */
-#define MEMORY_PER_ID (5 + 2 * sizeof (OxCandidate))
+/* Bytes for each id: how often it was seen, its flags, twice a candidate, for growing, an exponent, its part of a group. */
+#define MEMORY_PER_ID (5 + 2 * sizeof (OxCandidate) + sizeof (double) + 1)
 
 enum {
   IS_SUPPRESSED = 1,
@@ -35,6 +36,8 @@ struct _OxSampler {
   gboolean is_limited; /* some ids may be IS_NOT_ALLOWED */
   gboolean has_penalties;
   GArray *candidates; /* OxCandidate; p holds the logit at first */
+  float *greatest;    /* of each group of logits (OxKernels.group_greatest) */
+  double *numbers;    /* exponents, as many as candidates at most; NULL until they are needed */
   guint64 state[4];   /* xoshiro256** */
 };
 
@@ -132,6 +135,7 @@ ox_sampler_new (const OxSampling *sampling, guint vocab_size, const guint32 *sup
   sampler->suppress = g_array_new (FALSE, FALSE, sizeof (guint32));
   sampler->seen = g_array_new (FALSE, FALSE, sizeof (guint32));
   sampler->candidates = g_array_new (FALSE, FALSE, sizeof (OxCandidate));
+  sampler->greatest = g_new (float, vocab_size / OX_GREATEST_GROUP + 1);
   sampler->counts = g_new0 (guint32, MAX (vocab_size, 1));
   sampler->is_adjusted = g_new0 (guint8, MAX (vocab_size, 1));
   for (gsize i = 0; i < n_suppress; i++) {
@@ -155,6 +159,8 @@ ox_sampler_free (OxSampler *sampler)
   g_array_unref (sampler->suppress);
   g_array_unref (sampler->seen);
   g_array_unref (sampler->candidates);
+  g_free (sampler->greatest);
+  g_free (sampler->numbers);
   g_free (sampler->counts);
   g_free (sampler->is_adjusted);
   g_free (sampler);
@@ -218,18 +224,34 @@ penalised (const OxSampler *sampler, guint32 id, double logit)
   return logit;
 }
 
+/* Looks at all logits once; later steps look only into groups whose greatest logit is large enough. */
 static gboolean
-check_logits (const float *logits, guint n, GError **error)
+survey (OxSampler *sampler, const float *logits, GError **error)
 {
   guint bad = 0;
 
-  /* No branch in the loop, so that it becomes vector code. */
-  for (guint i = 0; i < n; i++)
+  if (ox_kernels ()->group_greatest (logits, sampler->vocab_size, sampler->greatest))
+    return TRUE;
+  for (guint i = 0; i < sampler->vocab_size; i++)
     bad += !(logits[i] < INFINITY);
-  if (bad > 0)
-    g_set_error (error, OX_ERROR, OX_ERROR_NUMERIC,
-                 "%u of %u logits are NaN or infinite: the weights are damaged, or too large to compute with", bad, n);
-  return bad == 0;
+  g_set_error (error, OX_ERROR, OX_ERROR_NUMERIC,
+               "%u of %u logits are NaN or infinite: the weights are damaged, or too large to compute with", bad,
+               sampler->vocab_size);
+  return FALSE;
+}
+
+/* Group @group: ids [*begin, return value). */
+static guint32
+group_ids (const OxSampler *sampler, guint group, guint32 *begin)
+{
+  *begin = group * OX_GREATEST_GROUP;
+  return MIN (*begin + OX_GREATEST_GROUP, sampler->vocab_size);
+}
+
+static guint
+n_groups (const OxSampler *sampler)
+{
+  return (sampler->vocab_size + OX_GREATEST_GROUP - 1) / OX_GREATEST_GROUP;
 }
 
 /* The penalised ids that are not suppressed, with their new logits. */
@@ -289,9 +311,12 @@ find_floor (OxSampler *sampler, const float *logits)
 
   for (guint i = 0; i < sampler->candidates->len; i++)
     largest_add (&largest, g_array_index (sampler->candidates, OxCandidate, i).p);
-  for (guint32 id = 0; id < sampler->vocab_size; id++) {
-    if (logits[id] > largest.floor && !sampler->is_adjusted[id])
-      largest_add (&largest, logits[id]);
+  for (guint group = 0; group < n_groups (sampler); group++) {
+    guint32 id, end = group_ids (sampler, group, &id);
+
+    for (; id < end && sampler->greatest[group] > largest.floor; id++)
+      if (logits[id] > largest.floor && !sampler->is_adjusted[id])
+        largest_add (&largest, logits[id]);
   }
   return largest.floor;
 }
@@ -317,9 +342,12 @@ collect (OxSampler *sampler, const float *logits)
   }
   g_array_set_size (candidates, kept + sampler->vocab_size);
   c = (OxCandidate *) (gpointer) candidates->data;
-  for (guint32 id = 0; id < sampler->vocab_size; id++) {
-    if (logits[id] >= floor && logits[id] > -INFINITY && !sampler->is_adjusted[id])
-      c[kept++] = (OxCandidate) { id, logits[id] };
+  for (guint group = 0; group < n_groups (sampler); group++) {
+    guint32 id, end = group_ids (sampler, group, &id);
+
+    for (; id < end && sampler->greatest[group] >= floor; id++)
+      if (logits[id] >= floor && logits[id] > -INFINITY && !sampler->is_adjusted[id])
+        c[kept++] = (OxCandidate) { id, logits[id] };
   }
   g_array_set_size (candidates, kept);
 }
@@ -332,12 +360,15 @@ find_greedy (OxSampler *sampler, const float *logits, guint32 *best_id)
   guint32 id = 0;
   gboolean found = FALSE;
 
-  for (guint32 i = 0; i < sampler->vocab_size; i++) {
-    if (logits[i] > best && !sampler->is_adjusted[i]) {
-      best = logits[i];
-      id = i;
-      found = TRUE;
-    }
+  for (guint group = 0; group < n_groups (sampler); group++) {
+    guint32 i, end = group_ids (sampler, group, &i);
+
+    for (; i < end && sampler->greatest[group] > best; i++)
+      if (logits[i] > best && !sampler->is_adjusted[i]) {
+        best = logits[i];
+        id = i;
+        found = TRUE;
+      }
   }
   g_array_set_size (sampler->candidates, 0);
   add_penalised (sampler, logits);
@@ -366,20 +397,31 @@ largest_p (const GArray *candidates)
   return most;
 }
 
-/* Logits become exp (logit / temperature - largest). Returns their sum. */
+/* Logits become exp (logit / temperature - largest). Returns their sum: eight sums, so that one need not wait for the other. */
 static double
-exponentiate (GArray *candidates, double temperature)
+exponentiate (OxSampler *sampler)
 {
-  OxCandidate *c = (OxCandidate *) (gpointer) candidates->data;
-  double most = largest_p (candidates), scaled = most / temperature, sum = 0;
-  /* A tiny temperature takes the quotient out of range; the difference first does not. */
-  gboolean difference_first = !isfinite (scaled);
+  OxCandidate *c = (OxCandidate *) (gpointer) sampler->candidates->data;
+  double temperature = sampler->temperature, most = largest_p (sampler->candidates), scaled = most / temperature;
+  double sums[8] = { 0 }, *x;
+  guint n = sampler->candidates->len;
 
-  for (guint i = 0; i < candidates->len; i++) {
-    c[i].p = exp (difference_first ? (c[i].p - most) / temperature : c[i].p / temperature - scaled);
-    sum += c[i].p;
+  if (sampler->numbers == NULL)
+    sampler->numbers = g_new (double, sampler->vocab_size);
+  x = sampler->numbers;
+  /* A tiny temperature takes the quotient out of range; the difference first does not. */
+  if (isfinite (scaled))
+    for (guint i = 0; i < n; i++)
+      x[i] = c[i].p / temperature - scaled;
+  else
+    for (guint i = 0; i < n; i++)
+      x[i] = (c[i].p - most) / temperature;
+  ox_kernels ()->exp_double (x, n);
+  for (guint i = 0; i < n; i++) {
+    c[i].p = x[i];
+    sums[i % 8] += x[i];
   }
-  return sum;
+  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
 }
 
 /* Whether @a comes before @b: by probability, then by id. */
@@ -498,7 +540,7 @@ distribute (OxSampler *sampler, const float *logits, GError **error)
 {
   gboolean found = TRUE;
 
-  if (!check_logits (logits, sampler->vocab_size, error))
+  if (!survey (sampler, logits, error))
     return FALSE;
   if (sampler->temperature == 0) {
     OxCandidate only = { 0, 1 };
@@ -516,7 +558,7 @@ distribute (OxSampler *sampler, const float *logits, GError **error)
     return FALSE;
   }
   if (sampler->temperature > 0) {
-    double sum = exponentiate (sampler->candidates, sampler->temperature);
+    double sum = exponentiate (sampler);
 
     if (sampler->top_p < 1)
       keep_top_p (sampler, sum);

@@ -289,6 +289,77 @@ test_argmax (gconstpointer data)
   }
 }
 
+static void
+test_group_greatest (gconstpointer data)
+{
+  const KernelLevel *level = data;
+  KernelRandom random = { 6 };
+
+  for (size_t s = 0; s < G_N_ELEMENTS (sizes); s++) {
+    size_t n = sizes[s], groups = (n + OX_GREATEST_GROUP - 1) / OX_GREATEST_GROUP;
+    float *x = random_row (&random, INPUT_NORMAL, n), *greatest = guarded_new (groups * sizeof (float), 4);
+
+    x[0] = -INFINITY;
+    for (size_t at = 0; at < n; at += 1 + n / 11) {
+      static const float bad[] = { NAN, INFINITY };
+      float before = x[at];
+
+      g_assert_true (level->kernels.group_greatest (x, n, greatest));
+      for (size_t g = 0; g < groups; g++) {
+        float expected = -INFINITY;
+        for (size_t i = g * OX_GREATEST_GROUP; i < n && i < (g + 1) * OX_GREATEST_GROUP; i++)
+          expected = MAX (expected, x[i]);
+        g_assert_cmpfloat (greatest[g], ==, expected);
+      }
+      for (size_t b = 0; b < G_N_ELEMENTS (bad); b++) {
+        x[at] = bad[b];
+        g_assert_false (level->kernels.group_greatest (x, n, greatest));
+      }
+      x[at] = before;
+    }
+    guarded_free (x);
+    guarded_free (greatest);
+  }
+}
+
+/* exp rounded to float64 from long double is at most half a unit off; the rest is ours. */
+static void
+test_exp_double (gconstpointer data)
+{
+  const KernelLevel *level = data;
+  KernelRandom random = { 7 };
+
+  for (size_t n = 1; n < 40; n++) {
+    double *x = guarded_new (n * sizeof (double), 8), from[40];
+
+    for (unsigned round = 0; round < 60; round++) {
+      double range = round % 4 == 0 ? 750 : round % 4 == 1 ? 40 : round % 4 == 2 ? 1 : 1e-9;
+
+      for (size_t i = 0; i < n; i++) {
+        double v = range * (double) kernel_random_float (&random);
+        x[i] = from[i] = v > 709 ? 709 : v;
+      }
+      level->kernels.exp_double (x, n);
+      for (size_t i = 0; i < n; i++) {
+        double expected = (double) expl ((long double) from[i]);
+        g_assert_cmpfloat (fabs (x[i] - expected), <=, 2 * (nextafter (expected, INFINITY) - expected));
+      }
+    }
+    guarded_free (x);
+  }
+  {
+    double x[] = { 0, -0.0, -INFINITY, -1e300, -746, NAN, -745.13 };
+
+    level->kernels.exp_double (x, G_N_ELEMENTS (x));
+    g_assert_cmpfloat (x[0], ==, 1);
+    g_assert_cmpfloat (x[1], ==, 1);
+    for (size_t i = 2; i < 5; i++)
+      g_assert_cmpfloat (x[i], ==, 0);
+    g_assert_true (isnan (x[5]));
+    g_assert_cmpfloat (x[6], ==, 0x1p-1074);
+  }
+}
+
 /* Every level must give the reference's bytes: activations decide all sums that follow. */
 static void
 test_quantize (gconstpointer data)
@@ -359,9 +430,17 @@ main (int argc, char **argv)
     const char *name;
     void (*func) (gconstpointer level);
   } tests[] = {
-    { "rms-norm", test_rms_norm }, { "rope", test_rope },         { "gates", test_gates },
-    { "softcap", test_softcap },   { "softmax", test_softmax },   { "small", test_small },
-    { "argmax", test_argmax },     { "quantize", test_quantize }, { "quantize-not-finite", test_quantize_not_finite },
+    { "rms-norm", test_rms_norm },
+    { "rope", test_rope },
+    { "gates", test_gates },
+    { "softcap", test_softcap },
+    { "softmax", test_softmax },
+    { "small", test_small },
+    { "argmax", test_argmax },
+    { "quantize", test_quantize },
+    { "quantize-not-finite", test_quantize_not_finite },
+    { "group-greatest", test_group_greatest },
+    { "exp-double", test_exp_double },
   };
   size_t n_levels;
   const KernelLevel *levels = kernel_levels (&n_levels);
