@@ -38,11 +38,17 @@
 #define WINDOW_JOBS 32
 /* A job that was over sooner says nothing about the workers: they may just have been on their way. */
 #define TELLING_NS 5000
-/* Workers that do on average less than one chunk for so many of the caller's are not worth what they cost. The slow cores of a hybrid
- * processor do a third to a half. */
-#define LEAST_SHARE 4
+/* Workers that do on average less than 3 chunks for 7 of the caller's are not worth what they cost. With the slow cores of a hybrid
+ * processor, which do about half of what the fast ones do, and some fast ones besides, they do more than that. */
+#define LEAST_CHUNKS 3
+#define CALLER_CHUNKS 7
+/* The limit stays low for so long, twice as long each time that trying more fails at once, and so many times longer than the caller
+ * had to wait: on a machine with much to do that may be tens of milliseconds a time. */
 #define FIRST_REST_NS 4000000
-#define LONGEST_REST_NS 64000000
+#define LONGEST_REST_NS 512000000
+#define REST_PER_WAIT 8
+/* A worker that was woken is on its way for so long. */
+#define WAKING_NS 30000
 
 typedef struct {
   OxPool *pool;
@@ -75,6 +81,8 @@ struct OxPool {
   uint64_t raise_at; /* when to try one more, or when that was */
   unsigned window_jobs;
   size_t window_chunks, window_done; /* all chunks of those jobs, and those that the caller did */
+  uint64_t woken_at;
+  uint32_t woken; /* workers, then */
 
   /* Apart, so that handing out chunks does not disturb those who wait. */
   _Alignas (64) atomic_size_t next;
@@ -338,13 +346,18 @@ ox_pool_free (OxPool *pool)
 
 /* ---- On a busy machine ---- */
 
+/* After a job whose caller had done its part at @closed and went on at @now. */
 static void
-lower_limit (OxPool *pool, uint64_t now)
+lower_limit (OxPool *pool, uint64_t closed, uint64_t now)
 {
-  /* Soon after the last try: wait twice as long before the next. */
-  bool again = now - pool->raise_at < pool->rest_ns + FIRST_REST_NS;
+  uint64_t wait = REST_PER_WAIT * (now - closed);
+  bool again = closed - pool->raise_at < pool->rest_ns + FIRST_REST_NS;
 
-  pool->rest_ns = !again ? FIRST_REST_NS : pool->rest_ns < LONGEST_REST_NS ? pool->rest_ns * 2 : LONGEST_REST_NS;
+  pool->rest_ns = again ? pool->rest_ns * 2 : FIRST_REST_NS;
+  if (pool->rest_ns < wait)
+    pool->rest_ns = wait;
+  if (pool->rest_ns > LONGEST_REST_NS)
+    pool->rest_ns = LONGEST_REST_NS;
   pool->limit = pool->limit > 1 ? pool->limit - 1 : 1;
   pool->raise_at = now + pool->rest_ns;
   pool->window_jobs = 0;
@@ -365,7 +378,7 @@ static void
 judge (OxPool *pool, size_t chunks, size_t done, uint64_t begin, uint64_t closed, uint64_t now)
 {
   if (done > 0 && now - closed > STALL_NS + 3 * (closed - begin) / done) {
-    lower_limit (pool, now);
+    lower_limit (pool, closed, now);
     return;
   }
   if (closed - begin < TELLING_NS)
@@ -375,8 +388,9 @@ judge (OxPool *pool, size_t chunks, size_t done, uint64_t begin, uint64_t closed
   pool->window_chunks += chunks;
   pool->window_done += done;
   if (++pool->window_jobs == WINDOW_JOBS) {
-    if (LEAST_SHARE * (pool->window_chunks - pool->window_done) < (pool->job_limit - 1) * pool->window_done)
-      lower_limit (pool, now);
+    if (CALLER_CHUNKS * (pool->window_chunks - pool->window_done) <
+        LEAST_CHUNKS * (pool->job_limit - 1) * pool->window_done)
+      lower_limit (pool, closed, now);
     pool->window_jobs = 0;
   }
 }
@@ -425,16 +439,22 @@ wait_for_workers (OxPool *pool)
   atomic_store (&pool->caller_waits, 0);
 }
 
-/* Wakes as many parked workers as a job of @chunks lacks. */
+/* Wakes as many parked workers as a job of @chunks that begins at @now lacks. */
 static void
-wake_workers (OxPool *pool, size_t chunks)
+wake_workers (OxPool *pool, size_t chunks, uint64_t now)
 {
   uint32_t parked = atomic_load (&pool->parked), cap = atomic_load (&pool->cap);
   uint32_t awake = cap - 1 > parked ? cap - 1 - parked : 0;
   uint32_t wanted = (chunks < pool->job_limit ? (uint32_t) chunks : pool->job_limit) - 1;
 
-  if (parked != 0 && awake < wanted)
-    futex_wake (&pool->generation, (int) (wanted - awake));
+  /* Those woken just now count as parked until the system runs them; waking them again would cost every short job a system call. */
+  if (now - pool->woken_at < WAKING_NS)
+    awake += pool->woken < parked ? pool->woken : parked;
+  if (parked == 0 || awake >= wanted)
+    return;
+  futex_wake (&pool->generation, (int) (wanted - awake));
+  pool->woken = wanted - awake;
+  pool->woken_at = now;
 }
 
 /* Runs the job with the workers, which this caller has. */
@@ -451,7 +471,7 @@ run_shared (OxPool *pool, OxPoolFunc func, void *data, size_t n, size_t chunk, s
   atomic_store_explicit (&pool->next, 0, memory_order_relaxed);
   atomic_fetch_and (&pool->inside, ~CLOSED);
   atomic_fetch_add (&pool->generation, 1);
-  wake_workers (pool, chunks);
+  wake_workers (pool, chunks, begin);
   done = work (pool, func, data, n, chunk, &pool->next, 0);
   closed = now_ns ();
   if (atomic_fetch_or (&pool->inside, CLOSED) != 0)

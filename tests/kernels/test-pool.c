@@ -405,7 +405,7 @@ test_stalled_worker (void)
     ox_pool_run (test->pool, sleep_unless_caller, test, 16, 1);
   g_test_message ("%zu chunks by the worker in %u jobs", test->sum, jobs);
   g_assert_cmpuint (test->sum, <, jobs / 8);
-  g_usleep (70000);
+  g_usleep (512000);
   test->sum = 0;
   for (unsigned i = 0; i < 100 && test->sum == 0; i++) {
     ox_pool_run (test->pool, sleep_unless_caller, test, 16, 1);
