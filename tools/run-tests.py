@@ -27,6 +27,9 @@ TAP_LINE = re.compile(r"^(ok|not ok)\b\s*(\d*)\s*-?\s*(.*?)\s*(?:#\s*(SKIP|TODO)
 TAP_PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*SKIP\b\s*(.*))?$", re.IGNORECASE)
 OUTPUT_LINES = 60
 
+# Groups some tests of which a cross build for 64-bit Arm has, too, in suites emulated-….
+EMULATED = {"kernels", "golden"}
+
 
 class Tally:
     """What the tests of one group said."""
@@ -102,8 +105,8 @@ def tally_program(test, record):
     return tally
 
 
-def run_group(build, group, title):
-    """Runs one suite in one build folder; None when it has no tests there."""
+def run_group(build, group, title, rebuild=False):
+    """Runs one suite in one build folder; None when it has no tests there. Meson builds what the tests need where @rebuild says so."""
     listed = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True, check=True)
     tests = {}
     for test in json.loads(listed.stdout):
@@ -115,7 +118,9 @@ def run_group(build, group, title):
     log = os.path.join(build, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    command = ["meson", "test", "-C", build, "--no-rebuild", "--quiet", "--no-suite", "bench", "--suite", group]
+    command = ["meson", "test", "-C", build, "--quiet", "--no-suite", "bench", "--suite", group]
+    if not rebuild:
+        command += ["--no-rebuild"]
     if group in ALONE:
         command += ["--num-processes", "1"]
     started = time.monotonic()
@@ -150,6 +155,8 @@ def main():
     parser = argparse.ArgumentParser(description="Run groups of tests and count them.")
     parser.add_argument("--build", required=True, help="the build folder")
     parser.add_argument("--sanitised", help="the build folder with AddressSanitizer and UBSan")
+    parser.add_argument("--arm", help="the build folder of the cross build for 64-bit Arm; only what its tests need is built there")
+    parser.add_argument("--no-arm", metavar="REASON", help="why there is no such build")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=" ".join(GROUPS))
     arguments = parser.parse_args()
     unknown = [group for group in arguments.groups if group not in GROUPS]
@@ -163,10 +170,16 @@ def main():
     for group in groups:
         runs = []
         if group not in SANITISED_ONLY:
-            runs.append((arguments.build, group))
+            runs.append((arguments.build, group, group))
         if group in SANITISED and arguments.sanitised:
-            runs.append((arguments.sanitised, group + " (sanitised)"))
-        tallies = [tally for tally in [run_group(build, group, title) for build, title in runs] if tally]
+            runs.append((arguments.sanitised, group, group + " (sanitised)"))
+        if group in EMULATED and arguments.arm:
+            runs.append((arguments.arm, "emulated-" + group, group + " (Arm, emulated)", True))
+        tallies = [tally for tally in [run_group(*run) for run in runs] if tally]
+        if group in EMULATED and arguments.no_arm:
+            tallies.append(Tally())
+            tallies[-1].skips.append((f"{group} (Arm, emulated)", arguments.no_arm))
+            print(f"- {group} (Arm, emulated): skipped: {arguments.no_arm}", flush=True)
         for tally in tallies:
             total.add(tally)
         if not tallies:
