@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 /* Blocks of keys between two looks at the cancellable. */
-#define BLOCKS_PER_LOOK 2
+#define BLOCKS_PER_LOOK 8
 /* States of blocks that are kept at once, in floats, when blocks are spread over threads. */
 #define MAX_PART_FLOATS (2u << 20)
 /* Elements below which handing work to other threads costs more than it saves. */
@@ -60,7 +60,7 @@ cpu_kv_free (OxOps *ops, OxKv *kv)
 static void
 cpu_kv_save (OxOps *ops, OxKv *kv, guint position, guint n, gpointer bytes)
 {
-  gsize row = kv->ring.key_bytes;
+  gsize row = kv->ring.row_bytes;
   guint8 *k = bytes, *v = k + kv->ring.n_heads * n * row;
 
   for (gsize h = 0; h < kv->ring.n_heads; h++)
@@ -71,7 +71,7 @@ cpu_kv_save (OxOps *ops, OxKv *kv, guint position, guint n, gpointer bytes)
 static void
 cpu_kv_restore (OxOps *ops, OxKv *kv, guint position, guint n, gconstpointer bytes)
 {
-  gsize row = kv->ring.key_bytes;
+  gsize row = kv->ring.row_bytes;
   const guint8 *k = bytes, *v = k + kv->ring.n_heads * n * row;
 
   for (gsize h = 0; h < kv->ring.n_heads; h++)
@@ -104,18 +104,24 @@ write_items (void *data, size_t begin, size_t end, unsigned worker)
 }
 
 static void
-cpu_kv_write (OxOps *ops, OxKv *kv, const OxTensor *k, const OxTensor *v, guint position)
+write_rows (OxOpsCpu *self, const OxKvRing *ring, const OxTensor *k, const OxTensor *v, gsize position)
 {
-  OxOpsCpu *self = (OxOpsCpu *) ops;
-  WriteWork work = { self, &kv->ring, k, v, position };
-  gsize items = kv->ring.n_heads * k->rows;
+  WriteWork work = { self, ring, k, v, position };
+  gsize items = ring->n_heads * k->rows;
 
-  if (!ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION))
-    return;
-  if (items * kv->ring.head_dim < MIN_PARALLEL_ELEMENTS)
+  if (items * ring->head_dim < MIN_PARALLEL_ELEMENTS)
     write_items (&work, 0, items, 0);
   else
     ox_pool_run (self->pool, write_items, &work, items, 64);
+}
+
+static void
+cpu_kv_write (OxOps *ops, OxKv *kv, const OxTensor *k, const OxTensor *v, guint position)
+{
+  OxOpsCpu *self = (OxOpsCpu *) ops;
+
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION))
+    write_rows (self, &kv->ring, k, v, position);
 }
 
 /* ---- Attention ---- */
@@ -232,33 +238,36 @@ spread_blocks (AttentionWork *work, gsize items, gsize first, gsize last, gsize 
   }
 }
 
+/* The rows of @q over all that they see of @ring. */
 static void
-cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale)
+attend (OxOpsCpu *self, OxTensor *y, const OxTensor *q, const OxKvRing *ring, const OxAttentionParams *params)
 {
-  OxOpsCpu *self = (OxOpsCpu *) ops;
   AttentionWork work = { .self = self, .kernel = self->kernels->attention };
-  gsize threads = ox_pool_threads (self->pool), scratch_bytes = self->attention_floats * sizeof (float);
-  gsize items, states, n_parts = 0, at_once = 0, first, last;
+  gsize threads = ox_pool_threads (self->pool), items, states, n_parts = 0, at_once = 0, first, last;
   OxAttentionRows all = { 0, 0, q->rows };
 
-  if (!ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION) || q->rows == 0)
+  if (q->rows == 0)
     return;
   work.args = (OxAttention) {
-    .kv = &kv->ring,
+    .kv = ring,
     .q = ox_cpu_rows (q),
     .out = ox_cpu_rows (y),
     .m = q->rows,
-    .n_heads = q->cols / kv->ring.head_dim,
-    .position = position,
-    .window = window,
-    .scale = scale,
+    .n_heads = q->cols / ring->head_dim,
+    .position = params->position,
+    .window = params->window,
+    .visible = params->n_visible > 0 ? params->visible : NULL,
+    .visible_step = params->n_visible > 1 ? 1 : 0,
+    .scale = params->scale,
+    .softcap = params->softcap,
+    .fast = self->precision == OX_PRECISION_FAST,
   };
   work.queries = MIN (MAX (OX_ATTENTION_ROWS / ox_attention_group (&work.args), 1), work.args.m);
   work.query_items = (work.args.m + work.queries - 1) / work.queries;
   work.rows = work.queries * ox_attention_group (&work.args);
   work.state_floats = ox_attention_state_floats (&work.args, work.rows);
   work.scratch_floats = ox_attention_scratch_floats (&work.args, work.rows);
-  items = work.query_items * kv->ring.n_heads;
+  items = work.query_items * ring->n_heads;
   states = threads;
   ox_attention_blocks (&work.args, &all, &first, &last);
   /* Too few items to keep all threads busy to the end: blocks of keys are spread instead. */
@@ -269,10 +278,9 @@ cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint posit
   }
 
   /* Parts of workers are whole cache lines. */
-  if (!ox_ops_cpu_reserve (self, (void **) &self->attention_scratch, &scratch_bytes,
+  if (!ox_ops_cpu_reserve (self, (void **) &self->attention_scratch, &self->attention_bytes,
                            ((states + n_parts) * work.state_floats + threads * work.scratch_floats) * sizeof (float)))
     return;
-  self->attention_floats = scratch_bytes / sizeof (float);
   work.scratch = self->attention_scratch;
   work.states = work.scratch + threads * work.scratch_floats;
   work.parts = work.states + states * work.state_floats;
@@ -280,6 +288,55 @@ cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint posit
     spread_blocks (&work, items, first, last, at_once);
   else
     ox_pool_run (self->pool, whole_items, &work, items, 1);
+}
+
+static void
+cpu_attention_with (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, const OxAttentionParams *params)
+{
+  OxOpsCpu *self = (OxOpsCpu *) ops;
+
+  if (ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION))
+    attend (self, y, q, &kv->ring, params);
+}
+
+static void
+cpu_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale)
+{
+  cpu_attention_with (ops, y, q, kv, &(OxAttentionParams) { .position = position, .window = window, .scale = scale });
+}
+
+/* Keys and values are copied into a ring of their own: a few hundredths of the time of a long attention, and memory as large as they
+ * are. */
+static void
+cpu_attention_rows (OxOps *ops,
+                    OxTensor *y,
+                    const OxTensor *q,
+                    const OxTensor *k,
+                    const OxTensor *v,
+                    guint head_dim,
+                    const OxAttentionParams *params)
+{
+  OxOpsCpu *self = (OxOpsCpu *) ops;
+  OxType type = self->precision == OX_PRECISION_FAST ? (OxType) self->kernels->attention->fast_type : OX_TYPE_F32;
+  g_autofree float *zeros = NULL;
+  OxKvRing ring;
+
+  if (!ox_ops_cpu_enter (self, OX_PROFILE_ATTENTION) || k->rows == 0)
+    return;
+  if (!ox_kv_ring_init (&ring, type, k->cols / head_dim, head_dim, k->rows) ||
+      !ox_ops_cpu_reserve (self, (void **) &self->rows_scratch, &self->rows_bytes, ring.k_bytes + ring.v_bytes)) {
+    ox_ops_cpu_fail (self, g_error_new_literal (OX_ERROR, OX_ERROR_NO_MEMORY, "Not enough memory for attention"));
+    return;
+  }
+  ring.k = self->rows_scratch;
+  ring.v = ring.k + ring.k_bytes;
+  write_rows (self, &ring, k, v, 0);
+  /* The positions that a group is filled up with are multiplied by 0, so they must be finite. */
+  zeros = g_new0 (float, head_dim);
+  for (gsize position = k->rows; position < ring.capacity; position++)
+    for (gsize head = 0; head < ring.n_heads; head++)
+      ox_kv_ring_store (&ring, self->kernels->attention, head, position, zeros, zeros);
+  attend (self, y, q, &ring, params);
 }
 
 void
@@ -291,4 +348,6 @@ ox_ops_cpu_init_attention (OxOpsCpu *self)
   self->base.kv_restore = cpu_kv_restore;
   self->base.kv_write = cpu_kv_write;
   self->base.attention = cpu_attention;
+  self->base.attention_with = cpu_attention_with;
+  self->base.attention_rows = cpu_attention_rows;
 }

@@ -605,6 +605,7 @@ cpu_free (OxOps *ops)
 
   free (self->coded);
   free (self->attention_scratch);
+  free (self->rows_scratch);
   free (self->delta_scratch);
   free (self->moe_scratch);
   free (self->centroid_scratch);

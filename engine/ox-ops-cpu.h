@@ -23,7 +23,9 @@ typedef struct {
   guint8 *coded; /* activation rows in the forms that kernels read */
   gsize coded_bytes;
   float *attention_scratch; /* one part a worker */
-  gsize attention_floats;
+  gsize attention_bytes;
+  guint8 *rows_scratch; /* keys and values that were rows, as attention reads them */
+  gsize rows_bytes;
   float *delta_scratch; /* rows made ready for the delta rule */
   gsize delta_bytes;
   guint8 *moe_scratch;

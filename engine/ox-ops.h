@@ -95,6 +95,18 @@ ox_delta_channels (const OxDeltaShape *shape)
   return 2 * shape->key_heads * shape->key_dim + shape->value_heads * shape->value_dim;
 }
 
+/* Which keys the rows of an attention see, and what becomes of their scores. */
+typedef struct {
+  guint position; /* of the first row: row i sees the positions up to position + i */
+  guint window;   /* row at p sees p - window + 1 … p; 0: all from 0 */
+  /* Host memory. What row i sees instead: [begin, end) of positions that are there, at least one. A block whose rows see each other,
+   * later ones too, is written as a whole before its first row asks. */
+  const OxKeySpan *visible;
+  guint n_visible; /* 0: causal, as above; 1: all rows see the same; else one for each row */
+  float scale;     /* multiplies the scores */
+  float softcap;   /* scores become softcap · tanh(score / softcap); 0: they stay as they are */
+} OxAttentionParams;
+
 struct _OxOps {
   OxProfileClock profile; /* of the thread that computes; operations lap it */
 
@@ -161,6 +173,17 @@ struct _OxOps {
   /* Causal attention of the rows of @q, at @position …, over @kv; @window 0: all positions. A row's result does not depend on the
    * rows beside it, to the bit. */
   void (*attention) (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale);
+  /* The same with more to say. */
+  void (*attention_with) (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, const OxAttentionParams *params);
+  /* Attention over keys and values that are rows like the queries, positions 0 …: of towers and UNets. @q, @y: [rows, n_heads ·
+   * head_dim]; @k, @v: [any rows, n_kv_heads · head_dim]. */
+  void (*attention_rows) (OxOps *ops,
+                          OxTensor *y,
+                          const OxTensor *q,
+                          const OxTensor *k,
+                          const OxTensor *v,
+                          guint head_dim,
+                          const OxAttentionParams *params);
   /* y = act(gate) · up; y may be either. */
   void (*gated) (OxOps *ops, OxTensor *y, const OxTensor *gate, const OxTensor *up, OxGate gate_kind);
   /* y = act(gate) · the columns [first, first + y.cols) of @up; y may be gate. */

@@ -13,10 +13,10 @@
 
 #include "ox-attention-template.h"
 
-const OxAttentionKernel ox_attention_neon = { store_row, add_blocks, merge, finish };
+const OxAttentionKernel ox_attention_neon = { store_row, add_blocks, merge, finish, OX_TYPE_F32 };
 
 #else
 
-const OxAttentionKernel ox_attention_neon = { NULL, NULL, NULL, NULL };
+const OxAttentionKernel ox_attention_neon = { NULL, NULL, NULL, NULL, OX_TYPE_F32 };
 
 #endif

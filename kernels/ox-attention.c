@@ -25,66 +25,125 @@ round_up (size_t n, size_t step, size_t *result)
 bool
 ox_kv_ring_init (OxKvRing *kv, uint32_t type, size_t n_heads, size_t head_dim, size_t capacity)
 {
-  uint64_t key_bytes, value_bytes;
-  size_t padded, rows;
+  uint64_t row_bytes, key_bytes, cell_bytes;
+  size_t even, padded, rows, columns, cell = type == OX_TYPE_Q8_0 ? 32 : 16;
 
   if (type != OX_TYPE_F32 && type != OX_TYPE_F16 && type != OX_TYPE_BF16 && type != OX_TYPE_Q8_0)
     return false;
-  if (!round_up (head_dim, 16, &padded) || !round_up (capacity, OX_KV_GROUP, &capacity) ||
-      __builtin_mul_overflow (n_heads, capacity, &rows) || !ox_type_row_bytes (type, head_dim, &key_bytes) ||
-      !ox_type_row_bytes (type, padded, &value_bytes))
+  if (!round_up (head_dim, 2, &even) || !round_up (head_dim, cell, &padded) ||
+      !round_up (capacity, OX_KV_GROUP, &capacity) || __builtin_mul_overflow (n_heads, capacity, &rows) ||
+      !ox_type_row_bytes (type, head_dim, &row_bytes) ||
+      !ox_type_row_bytes (type, type == OX_TYPE_BF16 ? even : head_dim, &key_bytes) ||
+      !ox_type_row_bytes (type, cell, &cell_bytes))
     return false;
   *kv = (OxKvRing) {
     .type = type,
     .n_heads = n_heads,
     .head_dim = head_dim,
     .capacity = capacity,
+    .row_bytes = row_bytes,
     .key_bytes = key_bytes,
-    .value_bytes = value_bytes,
+    .cell_bytes = cell_bytes,
+    .columns = padded / cell,
   };
   return !__builtin_mul_overflow (rows, kv->key_bytes, &kv->k_bytes) && round_up (kv->k_bytes, 64, &kv->k_bytes) &&
-         !__builtin_mul_overflow (rows, kv->value_bytes, &kv->v_bytes) &&
+         !__builtin_mul_overflow (capacity, kv->cell_bytes, &kv->column_bytes) &&
+         !__builtin_mul_overflow (n_heads, kv->columns, &columns) &&
+         !__builtin_mul_overflow (columns, kv->column_bytes, &kv->v_bytes) &&
          !__builtin_add_overflow (kv->k_bytes, kv->v_bytes, &rows);
 }
 
-/* Copies a key out of its group, or into it when @in. */
+/* The group of keys that @slot belongs to. */
+static uint8_t *
+key_group (const OxKvRing *kv, size_t head, size_t slot)
+{
+  return kv->k + (head * kv->capacity + slot / OX_KV_GROUP * OX_KV_GROUP) * kv->key_bytes;
+}
+
+/* Where element @i of a value lies; for Q8_0 its block. */
+static uint8_t *
+value_at (const OxKvRing *kv, size_t head, size_t slot, size_t i)
+{
+  size_t cell = kv->type == OX_TYPE_Q8_0 ? 32 : 16;
+  uint8_t *column = kv->v + (head * kv->columns + i / cell) * kv->column_bytes;
+
+  switch (kv->type) {
+  case OX_TYPE_F32:
+    return column + (slot * cell + i % cell) * sizeof (float);
+  case OX_TYPE_F16:
+    return column + (slot * cell + i % cell) * sizeof (uint16_t);
+  case OX_TYPE_BF16:
+    return column + ((slot / 2 * cell + i % cell) * 2 + slot % 2) * sizeof (uint16_t);
+  default:
+    return column + slot * sizeof (OxBlockQ8_0);
+  }
+}
+
+/* @n elements of @size bytes, at_step bytes apart, to a row, where they are row_step bytes apart; or from there when @in. */
 static void
-copy_key (const OxKvRing *kv, size_t head, size_t slot, uint8_t *row, bool in)
+copy_elements (uint8_t *at, size_t at_step, uint8_t *row, size_t row_step, size_t n, size_t size, bool in)
+{
+  for (size_t i = 0; i < n; i++, at += at_step, row += row_step)
+    if (size == sizeof (float))
+      memcpy (in ? at : row, in ? row : at, sizeof (float));
+    else
+      memcpy (in ? at : row, in ? row : at, sizeof (uint16_t));
+}
+
+/* Elements [first, first + n) of a key, of which @row has those alone; @first is a multiple of 32, and so is @first + @n except at the
+ * end. */
+static void
+copy_key (const OxKvRing *kv, size_t head, size_t slot, size_t first, size_t n, uint8_t *row, bool in)
 {
   size_t lane = slot % OX_KV_GROUP;
-  uint8_t *group = kv->k + (head * kv->capacity + slot - lane) * kv->key_bytes;
+  uint8_t *group = key_group (kv, head, slot);
 
-  if (kv->type == OX_TYPE_Q8_0) {
-    for (size_t b = 0; b < kv->head_dim / 32; b++, group += OX_KV_GROUP * sizeof (OxBlockQ8_0)) {
-      OxBlockQ8_0 *block = (OxBlockQ8_0 *) row + b;
-      OxU16 *scale = (OxU16 *) group + lane;
-      int8_t *quants = (int8_t *) (group + OX_KV_GROUP * sizeof (OxU16)) + lane;
+  switch (kv->type) {
+  case OX_TYPE_F32:
+    copy_elements (group + (first * OX_KV_GROUP + lane) * sizeof (float), OX_KV_GROUP * sizeof (float), row,
+                   sizeof (float), n, sizeof (float), in);
+    break;
+  case OX_TYPE_F16:
+    copy_elements (group + (first * OX_KV_GROUP + lane) * 2, OX_KV_GROUP * 2, row, 2, n, 2, in);
+    break;
+  case OX_TYPE_BF16:
+    group += (first * OX_KV_GROUP + 2 * lane) * 2;
+    copy_elements (group, OX_KV_GROUP * 4, row, 4, (n + 1) / 2, 2, in);
+    copy_elements (group + 2, OX_KV_GROUP * 4, row + 2, 4, n / 2, 2, in);
+    if (in && n % 2 != 0)
+      memset (group + n / 2 * OX_KV_GROUP * 4 + 2, 0, 2);
+    break;
+  default:
+    group += first / 32 * OX_KV_GROUP * sizeof (OxBlockQ8_0);
+    for (; n > 0; n -= 32, row += sizeof (OxBlockQ8_0), group += OX_KV_GROUP * sizeof (OxBlockQ8_0)) {
+      uint8_t *quants = group + OX_KV_GROUP * 2 + lane;
 
-      if (in)
-        *scale = block->d;
-      else
-        block->d = *scale;
+      copy_elements (group + 2 * lane, 0, row, 0, 1, 2, in);
       for (size_t i = 0; i < 32; i++)
         if (in)
-          quants[i * OX_KV_GROUP] = block->qs[i];
+          quants[i * OX_KV_GROUP] = row[2 + i];
         else
-          block->qs[i] = quants[i * OX_KV_GROUP];
+          row[2 + i] = quants[i * OX_KV_GROUP];
     }
-    return;
   }
-  if (kv->type == OX_TYPE_F32) {
-    for (size_t i = 0; i < kv->head_dim; i++) {
-      uint8_t *element = group + (i * OX_KV_GROUP + lane) * sizeof (float);
-      memcpy (in ? element : row + i * sizeof (float), in ? row + i * sizeof (float) : element, sizeof (float));
-    }
-    return;
-  }
-  for (size_t i = 0; i < kv->head_dim; i++) {
-    OxU16 *element = (OxU16 *) group + i * OX_KV_GROUP + lane;
-    if (in)
-      *element = ((OxU16 *) row)[i];
+}
+
+/* Likewise of a value. */
+static void
+copy_value (const OxKvRing *kv, size_t head, size_t slot, size_t first, size_t n, uint8_t *row, bool in)
+{
+  size_t cell = kv->type == OX_TYPE_Q8_0 ? 32 : 16, size = kv->cell_bytes / cell, end = first + n;
+
+  for (size_t i = first; i < end; i += cell, row += kv->cell_bytes) {
+    uint8_t *at = value_at (kv, head, slot, i);
+    size_t here = end - i < cell ? end - i : cell;
+
+    if (kv->type == OX_TYPE_BF16)
+      copy_elements (at, 4, row, 2, here, 2, in);
+    else if (kv->type == OX_TYPE_Q8_0)
+      memcpy (in ? at : row, in ? row : at, sizeof (OxBlockQ8_0));
     else
-      ((OxU16 *) row)[i] = *element;
+      memcpy (in ? at : row, in ? row : at, here * size);
   }
 }
 
@@ -93,8 +152,8 @@ ox_kv_ring_get (const OxKvRing *kv, size_t head, size_t position, void *k_row, v
 {
   size_t slot = position % kv->capacity;
 
-  copy_key (kv, head, slot, k_row, false);
-  memcpy (v_row, kv->v + (head * kv->capacity + slot) * kv->value_bytes, kv->key_bytes);
+  copy_key (kv, head, slot, 0, kv->head_dim, k_row, false);
+  copy_value (kv, head, slot, 0, kv->head_dim, v_row, false);
 }
 
 void
@@ -102,40 +161,40 @@ ox_kv_ring_put (const OxKvRing *kv, size_t head, size_t position, const void *k_
 {
   size_t slot = position % kv->capacity;
 
-  copy_key (kv, head, slot, (uint8_t *) k_row, true);
-  memcpy (kv->v + (head * kv->capacity + slot) * kv->value_bytes, v_row, kv->key_bytes);
+  copy_key (kv, head, slot, 0, kv->head_dim, (uint8_t *) k_row, true);
+  copy_value (kv, head, slot, 0, kv->head_dim, (uint8_t *) v_row, true);
 }
 
 void
 ox_kv_ring_store (
   const OxKvRing *kv, const OxAttentionKernel *kernel, size_t head, size_t position, const float *k, const float *v)
 {
+  enum { CHUNK = 32 };
   size_t slot = position % kv->capacity;
-  uint8_t *value = kv->v + (head * kv->capacity + slot) * kv->value_bytes;
+  float row[CHUNK]; /* or what else elements are stored as */
 
-  /* A key is as large as a value: it is made where that will be. */
-  kernel->store_row (kv->type, k, value, kv->head_dim);
-  copy_key (kv, head, slot, value, true);
-  kernel->store_row (kv->type, v, value, kv->head_dim);
+  for (size_t i = 0; i < kv->head_dim; i += CHUNK) {
+    size_t n = kv->head_dim - i < CHUNK ? kv->head_dim - i : CHUNK;
+
+    kernel->store_row (kv->type, k + i, row, n);
+    copy_key (kv, head, slot, i, n, (uint8_t *) row, true);
+    kernel->store_row (kv->type, v + i, row, n);
+    copy_value (kv, head, slot, i, n, (uint8_t *) row, true);
+  }
 }
 
 /* ---- Rows, states ---- */
 
-/* The keys that a query sees: [begin, end). */
-static void
-visible (const OxAttention *a, size_t query, size_t *begin, size_t *end)
-{
-  *end = a->position + query + 1;
-  *begin = a->window != 0 && *end > a->window ? *end - a->window : 0;
-}
-
 void
 ox_attention_blocks (const OxAttention *a, const OxAttentionRows *rows, size_t *begin, size_t *end)
 {
-  size_t first, last, unused;
+  size_t first = SIZE_MAX, last = 0;
 
-  visible (a, rows->query_begin, &first, &unused);
-  visible (a, rows->query_end - 1, &unused, &last);
+  for (size_t query = rows->query_begin; query < rows->query_end; query++) {
+    OxKeySpan keys = ox_attention_visible (a, query);
+    first = keys.begin < first ? keys.begin : first;
+    last = keys.end > last ? keys.end : last;
+  }
   *begin = first / OX_KV_BLOCK;
   *end = (last + OX_KV_BLOCK - 1) / OX_KV_BLOCK;
 }
@@ -159,9 +218,12 @@ ox_attention_clear (const OxAttention *a, size_t n, float *state)
 size_t
 ox_attention_scratch_floats (const OxAttention *a, size_t n)
 {
-  /* The queries and the scores of as many rows as an instruction set takes at once; or what the reference needs: the sums of one row in
-   * float64 and a value. */
-  return (n + 2) * ox_attention_padded (a) + OX_ATTENTION_TILE * OX_KV_BLOCK;
+  /* Of each row the scores, the queries and three numbers; or what the reference needs: the sums of one row in float64. */
+  const size_t stride = OX_ATTENTION_STRIDE / sizeof (float);
+  size_t chunks = (a->kv->head_dim + stride - 1) / stride, numbers = 3 * ((n + 15) & ~(size_t) 15);
+  size_t rows = n * stride * (1 + chunks) + numbers, sums = 2 * ox_attention_padded (a);
+
+  return rows > sums ? rows : sums;
 }
 
 /* ---- The reference ---- */
@@ -186,11 +248,11 @@ store_row_c (uint32_t type, const float *x, void *row, size_t n)
     }
 }
 
-static float
+static double
 key_element (const OxKvRing *kv, size_t head, size_t position, size_t i)
 {
   size_t slot = position % kv->capacity, lane = slot % OX_KV_GROUP;
-  const uint8_t *group = kv->k + (head * kv->capacity + slot - lane) * kv->key_bytes;
+  const uint8_t *group = key_group (kv, head, slot);
 
   switch (kv->type) {
   case OX_TYPE_F32:
@@ -198,11 +260,28 @@ key_element (const OxKvRing *kv, size_t head, size_t position, size_t i)
   case OX_TYPE_F16:
     return ox_f16_to_f32 (((const uint16_t *) group)[i * OX_KV_GROUP + lane]);
   case OX_TYPE_BF16:
-    return ox_bf16_to_f32 (((const uint16_t *) group)[i * OX_KV_GROUP + lane]);
+    return ox_bf16_to_f32 (((const uint16_t *) group)[(i / 2 * OX_KV_GROUP + lane) * 2 + i % 2]);
   default:
     group += i / 32 * OX_KV_GROUP * sizeof (OxBlockQ8_0);
     return ox_f16_to_f32 (ox_u16 (((const OxU16 *) group)[lane])) *
            (float) ((const int8_t *) group)[OX_KV_GROUP * sizeof (OxU16) + i % 32 * OX_KV_GROUP + lane];
+  }
+}
+
+static double
+value_element (const OxKvRing *kv, size_t head, size_t position, size_t i)
+{
+  const uint8_t *at = value_at (kv, head, position % kv->capacity, i);
+
+  switch (kv->type) {
+  case OX_TYPE_F32:
+    return *(const float *) at;
+  case OX_TYPE_F16:
+    return ox_f16_to_f32 (*(const uint16_t *) at);
+  case OX_TYPE_BF16:
+    return ox_bf16_to_f32 (*(const uint16_t *) at);
+  default:
+    return ox_f16_to_f32 (ox_u16 (((const OxBlockQ8_0 *) at)->d)) * (float) ((const OxBlockQ8_0 *) at)->qs[i % 32];
   }
 }
 
@@ -213,34 +292,34 @@ add_block_c (const OxAttention *a, const OxAttentionRows *rows, size_t block, si
 {
   const OxKvRing *kv = a->kv;
   size_t group = ox_attention_group (a), n = ox_attention_n_rows (a, rows), padded = ox_attention_padded (a);
-  size_t query = rows->query_begin + row / group, begin, end, first = block * OX_KV_BLOCK;
+  size_t query = rows->query_begin + row / group, first = block * OX_KV_BLOCK, last = first + OX_KV_BLOCK;
   const float *q = a->q + (query * a->n_heads + rows->kv_head * group + row % group) * kv->head_dim;
   float *state_sums = state + row * padded, *state_largest = state + n * padded + row, *state_total = state_largest + n;
   double scores[OX_KV_BLOCK], top = -INFINITY, greatest, shrink, weight, total = 0, *sums = (double *) scratch;
-  float *value = scratch + 2 * padded;
+  OxKeySpan keys = ox_attention_visible (a, query);
 
-  visible (a, query, &begin, &end);
-  begin = begin > first ? begin : first;
-  end = end < first + OX_KV_BLOCK ? end : first + OX_KV_BLOCK;
-  if (begin >= end)
+  first = keys.begin > first ? keys.begin : first;
+  last = keys.end < last ? keys.end : last;
+  if (first >= last)
     return;
-  for (size_t p = begin; p < end; p++) {
+  for (size_t p = first; p < last; p++) {
     double score = 0;
     for (size_t i = 0; i < kv->head_dim; i++)
-      score += (double) q[i] * key_element (kv, rows->kv_head, p, i);
-    scores[p - first] = score * a->scale;
-    top = fmax (top, scores[p - first]);
+      score += q[i] * key_element (kv, rows->kv_head, p, i);
+    score *= a->scale;
+    if (a->softcap != 0)
+      score = a->softcap * tanh (score / a->softcap);
+    scores[p - first] = score;
+    top = fmax (top, score);
   }
   top = (float) top;
   for (size_t i = 0; i < padded; i++)
     sums[i] = 0;
-  for (size_t p = begin; p < end; p++) {
+  for (size_t p = first; p < last; p++) {
     double share = exp (scores[p - first] - top);
-    ox_dequantize_row (kv->type, kv->v + (rows->kv_head * kv->capacity + p % kv->capacity) * kv->value_bytes, value,
-                       kv->head_dim);
     total += share;
     for (size_t i = 0; i < kv->head_dim; i++)
-      sums[i] += share * value[i];
+      sums[i] += share * value_element (kv, rows->kv_head, p, i);
   }
   greatest = fmax (*state_largest, top);
   shrink = exp (*state_largest - greatest);
@@ -297,4 +376,4 @@ finish_c (const OxAttention *a, const OxAttentionRows *rows, const float *state)
   }
 }
 
-const OxAttentionKernel ox_attention_c = { store_row_c, add_blocks_c, merge_c, finish_c };
+const OxAttentionKernel ox_attention_c = { store_row_c, add_blocks_c, merge_c, finish_c, OX_TYPE_F32 };

@@ -45,6 +45,7 @@ extern const OxAttentionKernel ox_attention_neon;
 void ox_reference_init (OxKernels *table);
 void ox_vector_init_avx2 (OxKernels *table);
 void ox_vector_init_avx512 (OxKernels *table);
+void ox_attention_init_avx512bf16 (OxKernels *table);
 void ox_vector_init_neon (OxKernels *table);
 
 /* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */

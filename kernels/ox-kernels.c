@@ -26,7 +26,8 @@ static const Level levels[] = {
   { OX_CPU_AVX2 | OX_CPU_AVX_VNNI, &ox_panel_avx_vnni, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512, &ox_linear_avx512, ox_vector_init_avx512 },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_VNNI, &ox_panel_avx512_vnni, NULL },
-  { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_BF16 | OX_CPU_FAST_BF16, &ox_linear_avx512_bf16, NULL },
+  { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_BF16 | OX_CPU_FAST_BF16, &ox_linear_avx512_bf16,
+    ox_attention_init_avx512bf16 },
 #endif
 #if defined(__aarch64__)
   { OX_CPU_NEON, &ox_linear_neon, ox_vector_init_neon },

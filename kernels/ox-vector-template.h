@@ -134,21 +134,6 @@ sigmoid_mul (float *y, const float *g, const float *up, size_t n)
     vf_store_n (y + i, gate (one, vf_load_n (g + i, n - i), vf_load_n (up + i, n - i)), n - i);
 }
 
-/* tanh(x) = 1 - 2 / (exp(2x) + 1), but near 0 x + x³·P(x²) with the polynomial of Cephes' tanhf() (Moshier). */
-static inline VF
-tanh_of (VF x)
-{
-  VF one = vf_set1 (1), square = vf_mul (x, x), p, far;
-
-  far = vf_sub (one, vf_div (vf_set1 (2), vf_add (vf_exp (vf_add (x, x)), one)));
-  p = vf_set1 (-5.70498872745e-3f);
-  p = vf_fma (p, square, vf_set1 (2.06390887954e-2f));
-  p = vf_fma (p, square, vf_set1 (-5.37397155531e-2f));
-  p = vf_fma (p, square, vf_set1 (1.33314422036e-1f));
-  p = vf_fma (p, square, vf_set1 (-3.33332819422e-1f));
-  return vf_less (vf_abs (x), vf_set1 (0.625f), vf_fma (vf_mul (p, square), x, x), far);
-}
-
 static void
 softcap (float *x, float cap, size_t n)
 {
@@ -156,9 +141,9 @@ softcap (float *x, float cap, size_t n)
   size_t i = 0;
 
   for (; i + VF_LANES <= n; i += VF_LANES)
-    vf_store (x + i, vf_mul (tanh_of (vf_div (vf_load (x + i), c)), c));
+    vf_store (x + i, vf_mul (vf_tanh (vf_div (vf_load (x + i), c)), c));
   if (i < n)
-    vf_store_n (x + i, vf_mul (tanh_of (vf_div (vf_load_n (x + i, n - i), c)), c), n - i);
+    vf_store_n (x + i, vf_mul (vf_tanh (vf_div (vf_load_n (x + i, n - i), c)), c), n - i);
 }
 
 static void

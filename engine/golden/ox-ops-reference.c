@@ -416,37 +416,84 @@ softmax (double *p, gsize n)
     p[i] /= sum;
 }
 
+/* Keys and values of a head: position p lies at p % capacity. */
+typedef struct {
+  const double *k, *v;
+  gsize stride, capacity;
+} RefKeys;
+
 static void
-ref_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale)
+attend_head (
+  const double *q, double *y, guint dim, const RefKeys *keys, OxKeySpan span, const OxAttentionParams *params)
+{
+  g_autofree double *p = g_new (double, span.end - span.begin);
+
+  for (gsize t = span.begin; t < span.end; t++) {
+    const double *k = keys->k + t % keys->capacity * keys->stride;
+    double sum = 0;
+
+    for (guint j = 0; j < dim; j++)
+      sum += q[j] * k[j];
+    sum *= params->scale;
+    p[t - span.begin] = params->softcap != 0 ? params->softcap * tanh (sum / params->softcap) : sum;
+  }
+  softmax (p, span.end - span.begin);
+  for (guint j = 0; j < dim; j++) {
+    y[j] = 0;
+    for (gsize t = span.begin; t < span.end; t++)
+      y[j] += p[t - span.begin] * keys->v[t % keys->capacity * keys->stride + j];
+  }
+}
+
+static OxKeySpan
+visible (const OxAttentionParams *params, guint row)
+{
+  gsize end = (gsize) params->position + row + 1;
+
+  if (params->n_visible > 0)
+    return params->visible[params->n_visible > 1 ? row : 0];
+  return (OxKeySpan) { params->window != 0 && end > params->window ? end - params->window : 0, end };
+}
+
+static void
+ref_attention_with (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, const OxAttentionParams *params)
 {
   guint dim = kv->head_dim, n_heads = q->cols / dim;
 
-  for (guint i = 0; i < q->rows && ox_reference_running (ops); i++) {
-    gsize end = (gsize) position + i + 1, begin = window != 0 && end > window ? end - window : 0;
-    g_autofree double *p = g_new (double, end - begin);
-
+  for (guint i = 0; i < q->rows && ox_reference_running (ops); i++)
     for (guint h = 0; h < n_heads; h++) {
-      guint kv_head = h / (n_heads / kv->n_heads);
-      const double *in = ox_reference_rows (q) + (gsize) i * q->cols + (gsize) h * dim;
-      double *out = ox_reference_rows (y) + (gsize) i * y->cols + (gsize) h * dim;
+      gsize first = kv_at (kv, h / (n_heads / kv->n_heads), 0), at = (gsize) i * q->cols + (gsize) h * dim;
+      RefKeys keys = { kv->k + first, kv->v + first, dim, kv->capacity };
 
-      for (gsize t = begin; t < end; t++) {
-        double sum = 0;
-
-        for (guint j = 0; j < dim; j++)
-          sum += in[j] * kv->k[kv_at (kv, kv_head, t) + j];
-        p[t - begin] = sum * scale;
-      }
-      softmax (p, end - begin);
-      for (guint j = 0; j < dim; j++) {
-        double sum = 0;
-
-        for (gsize t = begin; t < end; t++)
-          sum += p[t - begin] * kv->v[kv_at (kv, kv_head, t) + j];
-        out[j] = sum;
-      }
+      attend_head (ox_reference_rows (q) + at, ox_reference_rows (y) + at, dim, &keys, visible (params, i), params);
     }
-  }
+}
+
+static void
+ref_attention (OxOps *ops, OxTensor *y, const OxTensor *q, OxKv *kv, guint position, guint window, float scale)
+{
+  ref_attention_with (ops, y, q, kv, &(OxAttentionParams) { .position = position, .window = window, .scale = scale });
+}
+
+static void
+ref_attention_rows (OxOps *ops,
+                    OxTensor *y,
+                    const OxTensor *q,
+                    const OxTensor *k,
+                    const OxTensor *v,
+                    guint head_dim,
+                    const OxAttentionParams *params)
+{
+  guint n_heads = q->cols / head_dim, group = n_heads / (k->cols / head_dim);
+
+  for (guint i = 0; i < q->rows && ox_reference_running (ops); i++)
+    for (guint h = 0; h < n_heads; h++) {
+      gsize first = (gsize) (h / group) * head_dim, at = (gsize) i * q->cols + (gsize) h * head_dim;
+      RefKeys keys = { ox_reference_rows (k) + first, ox_reference_rows (v) + first, k->cols, k->rows };
+
+      attend_head (ox_reference_rows (q) + at, ox_reference_rows (y) + at, head_dim, &keys, visible (params, i),
+                   params);
+    }
 }
 
 double
@@ -676,6 +723,8 @@ ox_ops_reference_new (void)
     .rope = ref_rope,
     .kv_write = ref_kv_write,
     .attention = ref_attention,
+    .attention_with = ref_attention_with,
+    .attention_rows = ref_attention_rows,
     .gated = ref_gated,
     .gated_columns = ref_gated_columns,
     .add = ref_add,

@@ -127,7 +127,7 @@ main (int argc, char **argv)
   const KernelLevel *levels = kernel_levels (&n_levels);
 
   for (size_t l = 0; l < n_levels; l++) {
-    OxOpsCpuOptions options = { .kernels = &levels[l].kernels, .pool = pool };
+    OxOpsCpuOptions options = { .kernels = &levels[l].kernels, .pool = pool, .precision = OX_PRECISION_FAST };
     OxType type = OX_TYPE_F32;
     OxOps *ops;
 

@@ -140,7 +140,7 @@ run (Setup *s, const KernelLevel *level, const Cut *cut)
 static void
 read_rows (const Setup *s, size_t head, size_t begin, size_t end, float *k, float *v)
 {
-  g_autofree uint8_t *k_row = g_malloc (s->kv.key_bytes), *v_row = g_malloc (s->kv.key_bytes);
+  g_autofree uint8_t *k_row = g_malloc (s->kv.row_bytes), *v_row = g_malloc (s->kv.row_bytes);
   size_t n_levels, dim = s->kv.head_dim;
   const OxKernels *c = &kernel_levels (&n_levels)[0].kernels;
 
@@ -348,13 +348,13 @@ test_ring (void)
     for (unsigned pass = 0; pass < 2; pass++)
       for (size_t p = 100; p < 164; p++)
         for (size_t h = 0; h < 2; h++) {
-          memset (row[0], (int) (p * 2 + h), kv.key_bytes);
-          memset (row[1], (int) (p * 3 + h), kv.key_bytes);
+          memset (row[0], (int) (p * 2 + h), kv.row_bytes);
+          memset (row[1], (int) (p * 3 + h), kv.row_bytes);
           if (pass == 0)
             ox_kv_ring_put (&kv, h, p, row[0], row[1]);
           ox_kv_ring_get (&kv, h, p, got[0], got[1]);
-          g_assert_cmpmem (got[0], kv.key_bytes, row[0], kv.key_bytes);
-          g_assert_cmpmem (got[1], kv.key_bytes, row[1], kv.key_bytes);
+          g_assert_cmpmem (got[0], kv.row_bytes, row[0], kv.row_bytes);
+          g_assert_cmpmem (got[1], kv.row_bytes, row[1], kv.row_bytes);
         }
     guarded_free (kv.k);
     guarded_free (kv.v);
