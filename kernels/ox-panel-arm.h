@@ -127,6 +127,9 @@ load_part (const float *y, size_t n)
 
 /* ---- Parts of panels that are unpacked for many activation rows ------------------------------------------------------ */
 
+/* How many are many: unpacking a panel costs what four to eight rows save by it. */
+#define MANY_ROWS 8
+
 /* Two panels · 512 columns: with their activations they stay in a first-level cache of 32 KiB. */
 #define PART_PANELS 2
 #define PART_ROWS (PART_PANELS * OX_PANEL_ROWS)

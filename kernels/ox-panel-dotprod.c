@@ -9,8 +9,6 @@
 #define PANEL_LEVEL "dotprod"
 #define OX_USE_USDOT 0
 #define OX_USE_MATRICES 0
-/* Unpacking a panel costs about what one tile of four rows does. */
-#define MANY_ROWS 16
 
 #include "ox-panel-arm-dot.h"
 

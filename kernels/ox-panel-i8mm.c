@@ -14,7 +14,6 @@
 #define PANEL_LEVEL "i8mm"
 #define OX_USE_USDOT 1
 #define OX_USE_MATRICES 1
-#define MANY_ROWS 12
 #define TILE_PAIRS (TILE_ROWS / 2)
 
 #include "ox-panel-arm-dot.h"

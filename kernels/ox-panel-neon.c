@@ -12,7 +12,6 @@
 #define PANEL_LEVEL "neon"
 #define OX_USE_USDOT 0
 #define OX_USE_MATRICES 0
-#define MANY_ROWS 16
 
 #include "ox-panel-arm.h"
 
@@ -67,6 +66,9 @@ dot_small (const OxPanelFormat f,
   UNROLL
   for (size_t h = h0; h <= h1; h++) {
     int8x16_t in[TILE_ROWS];
+    /* Lest what was loaded for the low halves of bytes stays in registers until the high ones are wanted. */
+    if (h != h0 && M > 1)
+      __asm__ ("" : "+r"(quants));
     UNROLL
     for (size_t i = 0; i < M; i++)
       in[i] = vld1q_s8 (x[i * groups].q + h * 16);
