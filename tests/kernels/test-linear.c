@@ -273,18 +273,22 @@ test_few_rows (gconstpointer data)
                   &random);
 }
 
-/* More columns than are expanded at a time, so that sums are carried from one part to the next. */
+/* More columns than are expanded or unpacked at a time, so that sums are carried from one part to the next, for few and for many
+ * activation rows. */
 static void
 test_long_rows (gconstpointer data)
 {
+  static const uint32_t types[] = { OX_TYPE_Q4_K, OX_TYPE_Q6_K, OX_TYPE_BF16 };
+  static const Shape long_shapes[] = { { 18, 11, 5 }, { 35, 7, 13 } };
   const KernelLevel *level = data;
   KernelRandom random = { 7 };
-  const Shape shape = { 18, 11, 5 };
 
-  for (int precision = OX_PRECISION_EXACT; precision <= OX_PRECISION_FAST; precision++) {
-    check_case (level->name, &level->kernels, OX_TYPE_Q4_K, precision, shape, INPUT_NORMAL, &random);
-    check_case (level->name, &level->kernels, OX_TYPE_Q6_K, precision, shape, INPUT_NORMAL, &random);
-    check_case (level->name, &level->kernels, OX_TYPE_BF16, precision, shape, INPUT_NORMAL, &random);
+  for (size_t s = 0; s < G_N_ELEMENTS (long_shapes); s++) {
+    for (int precision = OX_PRECISION_EXACT; precision <= OX_PRECISION_FAST; precision++)
+      for (size_t t = 0; t < G_N_ELEMENTS (types); t++)
+        check_case (level->name, &level->kernels, types[t], precision, long_shapes[s], INPUT_NORMAL, &random);
+    check_case (level->name, &level->kernels, OX_TYPE_Q8_0, OX_PRECISION_FAST,
+                (Shape) { long_shapes[s].rows, 37, long_shapes[s].m }, INPUT_NORMAL, &random);
   }
 }
 
