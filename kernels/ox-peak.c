@@ -174,3 +174,31 @@ ox_peak_best (OxPeakKind kind, uint32_t flags, unsigned threads, double seconds,
   }
   return best;
 }
+
+/* ---- Between threads -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+  _Alignas (64) atomic_uint word; /* odd: the second thread's turn */
+  unsigned rounds;
+} RoundTrip;
+
+static void
+pass_word (void *data, unsigned thread)
+{
+  RoundTrip *trip = data;
+
+  for (unsigned i = 0; i < trip->rounds; i++) {
+    for (unsigned spins = 0; atomic_load_explicit (&trip->word, memory_order_acquire) != 2 * i + thread; spins++)
+      if (spins >= 100000)
+        sched_yield ();
+    atomic_store_explicit (&trip->word, 2 * i + thread + 1, memory_order_release);
+  }
+}
+
+double
+ox_peak_round_trip (unsigned rounds)
+{
+  RoundTrip trip = { .rounds = rounds };
+
+  return rounds > 0 ? (double) ox_peak_together (pass_word, &trip, 2) * 1e-9 / rounds : 0;
+}

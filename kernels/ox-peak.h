@@ -46,6 +46,10 @@ double ox_peak_measure (const OxPeak *peak, unsigned threads, double seconds);
 double ox_peak_best (
   OxPeakKind kind, uint32_t flags, unsigned threads, double seconds, unsigned repeats, const char **name);
 
+/* Seconds that a word takes from one thread to another and back, the mean of @rounds: nothing that starts and joins a second thread is
+ * faster. 0: the second thread could not be started. */
+double ox_peak_round_trip (unsigned rounds);
+
 /* ---- Reads from memory ------------------------------------------------------------------------------------------ */
 
 /* A buffer far larger than the caches, filled with words that differ. */

@@ -2,275 +2,341 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
-#include "ox-cli.h"
-#include "ox-lookahead.h"
+#include "ox-cli-bench.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define BANDWIDTH_PASSES 9
-#define DECODE_PROMPT 128
-/* Tokens that a pass of speculation checks: the newest and the guesses. */
-#define VERIFIED 4
+#include <glib/gstdio.h>
 
-typedef struct {
-  const char *name; /* interned */
-  const char *unit;
-  double value;
-  double limit; /* NAN: none is known */
-} Result;
+/* A quick run ends then, with what it has: five minutes less what stopping may take. */
+#define QUICK_SECONDS 285
 
 typedef struct {
-  OxCli *cli;
-  OxModel *model;
-  OxSession *session;
-  GArray *results;
-  guint threads;
-  int decode_tokens;
-  int repeat;
-} Bench;
+  char **models, **only;
+  char *level, *peer, *output;
+  gboolean all, quick, no_amx, profile;
+  int repeat, decode;
+} Options;
 
 static void
-add_result (Bench *bench, const char *name, const char *unit, double value, double limit)
+options_clear (Options *options)
 {
-  g_array_append_val (bench->results, ((Result) { g_intern_string (name), unit, value, limit }));
+  g_strfreev (options->models);
+  g_strfreev (options->only);
+  g_free (options->level);
+  g_free (options->peer);
+  g_free (options->output);
 }
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC (Options, options_clear)
 
-/* Ids that mean nothing: a forward pass takes the same time whatever it reads. */
-static guint32 *
-make_ids (Bench *bench, guint n)
-{
-  guint32 *ids = g_new (guint32, n);
+/* ---- What is measured ------------------------------------------------------------------------------------------- */
 
-  for (guint i = 0; i < n; i++)
-    ids[i] = (guint32) ((i + 1) * G_GUINT64_CONSTANT (7919) % bench->model->config->vocab_size);
-  return ids;
-}
-
+/* The levels that this machine has, up to the one that is wanted. Models run at the last one: the choice is made for the whole process,
+ * before anything asks for kernels. */
 static gboolean
-bench_prefill (Bench *bench, guint n, GError **error)
+choose_levels (OxBench *bench, const Options *options)
 {
-  g_autofree guint32 *ids = make_ids (bench, n);
-  g_autofree float *logits = g_new (float, bench->model->config->vocab_size);
-  g_autofree char *name = g_strdup_printf ("prefill_%u", n);
-  double best = 0;
+  const char *wanted = options->level != NULL ? options->level : g_getenv ("OXINFER_CPU");
+  g_autoptr (GString) names = g_string_new (NULL);
+  gboolean found = FALSE, cut = FALSE;
+  OxBenchLevel level;
 
-  for (int i = 0; i < bench->repeat; i++) {
-    gint64 start = ox_clock_now ();
+  for (gsize i = 0; (level.name = ox_cpu_level (i, &level.mask)) != NULL; i++) {
+    gboolean is_wanted = g_strcmp0 (level.name, wanted) == 0;
 
-    ox_session_reset (bench->session);
-    if (!ox_session_eval (bench->session, ids, n, OX_LOGITS_LAST, logits, bench->cli->cancellable, error))
-      return FALSE;
-    best = MAX (best, n / ((double) (ox_clock_now () - start) / G_USEC_PER_SEC));
-  }
-  add_result (bench, name, "tok/s", best, NAN);
-  return TRUE;
-}
-
-/* @rate: tokens a second; @bytes: what a token reads, weights and the conversation so far. */
-static gboolean
-bench_decode (Bench *bench, double *rate, double *bytes, GError **error)
-{
-  gsize vocab = bench->model->config->vocab_size;
-  g_autofree guint32 *ids = make_ids (bench, DECODE_PROMPT);
-  g_autofree float *logits = g_new (float, vocab);
-
-  *rate = 0;
-  for (int i = 0; i < bench->repeat; i++) {
-    gint64 start;
-
-    ox_session_reset (bench->session);
-    if (!ox_session_eval (bench->session, ids, DECODE_PROMPT, OX_LOGITS_LAST, logits, bench->cli->cancellable, error))
-      return FALSE;
-    start = ox_clock_now ();
-    for (int j = 0; j < bench->decode_tokens; j++) {
-      guint32 id = (guint32) bench->model->kernels->argmax (logits, vocab);
-
-      if (!ox_session_eval (bench->session, &id, 1, OX_LOGITS_LAST, logits, bench->cli->cancellable, error))
-        return FALSE;
+    g_string_append_printf (names, "%s“%s”", i > 0 ? ", " : "", level.name);
+    if (found || (options->no_amx && strcmp (level.name, "amx") == 0)) {
+      cut = TRUE;
+      continue;
     }
-    *rate = MAX (*rate, bench->decode_tokens / ((double) (ox_clock_now () - start) / G_USEC_PER_SEC));
+    found = is_wanted;
+    if (options->level == NULL || is_wanted)
+      g_array_append_val (bench->levels, level);
   }
-  *bytes = (double) bench->model->plan->weight_bytes +
-           (double) bench->model->plan->kv_bytes_per_token * (DECODE_PROMPT + bench->decode_tokens / 2.0);
+  if (bench->levels->len == 0) {
+    ox_cli_usage (bench->cli, "--level is one of what this computer has: %s", names->str);
+    return FALSE;
+  }
+  if (cut)
+    g_setenv ("OXINFER_CPU", g_array_index (bench->levels, OxBenchLevel, bench->levels->len - 1).name, TRUE);
   return TRUE;
 }
+
+/* One, two, four … and all. */
+static void
+choose_threads (OxBench *bench)
+{
+  guint all = bench->cli->threads > 0 ? (guint) bench->cli->threads : ox_cpu_allowed_cores ();
+
+  for (guint n = 1; n < all && bench->cli->threads == 0; n *= 2)
+    g_array_append_val (bench->threads, n);
+  g_array_append_val (bench->threads, all);
+}
+
+static gboolean
+run_bench (OxBench *bench, GError **error)
+{
+  g_autoptr (GPtrArray) subjects = ox_bench_find_subjects (bench, error);
+
+  if (subjects == NULL || (bench->all && !ox_bench_kernels (bench, error)))
+    return FALSE;
+  for (guint i = 0; i < subjects->len && ox_bench_goes_on (bench); i++)
+    if (!ox_bench_text (bench, g_ptr_array_index (subjects, i), error))
+      return FALSE;
+  for (guint i = 0; i < subjects->len && ox_bench_goes_on (bench); i++)
+    if (!ox_bench_starts (bench, g_ptr_array_index (subjects, i), error))
+      return FALSE;
+  return !g_cancellable_set_error_if_cancelled (bench->cli->cancellable, error);
+}
+
+/* ---- An end to quick runs --------------------------------------------------------------------------------------- */
 
 typedef struct {
-  const guint32 *path; /* what will be said */
-  guint length;
-} Foresight;
+  OxBench *bench;
+  GMutex mutex;
+  GCond changed;
+  gboolean done;
+  GThread *thread;
+} Alarm;
 
-static guint
-foresee (const guint32 *tokens, guint n_tokens, guint32 newest, guint n, guint32 *ids, gpointer user_data)
+static gpointer
+alarm_thread (gpointer data)
 {
-  const Foresight *foresight = user_data;
-  guint next = n_tokens - DECODE_PROMPT + 1;
+  Alarm *alarm = data;
+  gint64 end = g_get_monotonic_time () + QUICK_SECONDS * G_USEC_PER_SEC;
 
-  for (guint i = 0; i < n; i++)
-    ids[i] = foresight->path[MIN (next + i, foresight->length - 1)];
-  return n;
-}
-
-/* What a pass that checks VERIFIED tokens costs beside one for a single token, when every guess is right: plain and speculative decoding
- * take turns, so that both see the same machine. */
-static gboolean
-bench_verify (Bench *bench, GError **error)
-{
-  gsize vocab = bench->model->config->vocab_size;
-  guint n = (guint) bench->decode_tokens / VERIFIED * VERIFIED;
-  g_autofree guint32 *prompt = make_ids (bench, DECODE_PROMPT);
-  g_autofree guint32 *path = g_new (guint32, n + 1);
-  g_autofree float *first = g_new (float, vocab);
-  Foresight foresight = { path, n };
-  double plain = INFINITY, ahead = INFINITY;
-
-  for (int i = 0; i < 2 * bench->repeat && n > 0; i++) {
-    g_autoptr (OxLookahead) lookahead = ox_lookahead_new (bench->session, NULL);
-    const float *logits = first;
-    gint64 start;
-    double seconds;
-
-    ox_session_reset (bench->session);
-    if (!ox_session_eval (bench->session, prompt, DECODE_PROMPT, OX_LOGITS_LAST, first, bench->cli->cancellable, error))
-      return FALSE;
-    if (i % 2 == 1)
-      ox_lookahead_force (lookahead, VERIFIED - 1, foresee, &foresight);
-    else
-      ox_lookahead_off (lookahead);
-    ox_lookahead_begin (lookahead, NULL, 0);
-    start = ox_clock_now ();
-    for (guint j = 0; j < n; j++) {
-      path[j] = (guint32) bench->model->kernels->argmax (logits, vocab);
-      if (!ox_lookahead_advance (lookahead, path[j], n - 1 - j, &logits, bench->cli->cancellable, error))
-        return FALSE;
-    }
-    if (!ox_lookahead_settle (lookahead, error))
-      return FALSE;
-    seconds = (double) (ox_clock_now () - start) / G_USEC_PER_SEC;
-    if (i % 2 == 1)
-      ahead = MIN (ahead, seconds);
-    else
-      plain = MIN (plain, seconds);
+  g_mutex_lock (&alarm->mutex);
+  while (!alarm->done && g_cond_wait_until (&alarm->changed, &alarm->mutex, end))
+    ;
+  if (!alarm->done && !g_cancellable_is_cancelled (alarm->bench->cli->cancellable)) {
+    alarm->bench->timed_out = TRUE;
+    g_cancellable_cancel (alarm->bench->cli->cancellable);
   }
-  /* n tokens plainly are n passes, ahead n / VERIFIED of them. */
-  if (n > 0)
-    add_result (bench, "verify_4", "passes", ahead * VERIFIED / plain, NAN);
-  return TRUE;
-}
-
-static gboolean
-run_bench (Bench *bench, const guint *prefills, gsize n_prefills, GError **error)
-{
-  OxCli *cli = bench->cli;
-  gint64 start = ox_clock_now ();
-  double bandwidth, rate, bytes;
-  guint64 peak;
-
-  bench->model = ox_cli_load (cli, error);
-  if (bench->model == NULL)
-    return FALSE;
-  add_result (bench, "load", "s", (double) (ox_clock_now () - start) / G_USEC_PER_SEC, NAN);
-  bench->threads = ox_pool_threads (bench->model->pool);
-  bench->session = ox_session_new (bench->model, error);
-  if (bench->session == NULL)
-    return FALSE;
-  for (gsize i = 0; i < n_prefills; i++)
-    if (!bench_prefill (bench, prefills[i], error))
-      return FALSE;
-  peak = ox_cli_process_memory ("VmHWM:");
-  /* The ceiling on both sides of what is measured against it: clocks and neighbours change. */
-  bandwidth = ox_cli_read_bandwidth (bench->threads, BANDWIDTH_PASSES, cli->cancellable);
-  if (!bench_decode (bench, &rate, &bytes, error) || !bench_verify (bench, error))
-    return FALSE;
-  bandwidth = MAX (bandwidth, ox_cli_read_bandwidth (bench->threads, BANDWIDTH_PASSES, cli->cancellable));
-  if (g_cancellable_set_error_if_cancelled (cli->cancellable, error))
-    return FALSE;
-  add_result (bench, "decode", "tok/s", rate, bandwidth > 0 ? bandwidth / bytes : NAN);
-  add_result (bench, "decode_read", "GB/s", rate * bytes / 1e9, bandwidth > 0 ? bandwidth / 1e9 : NAN);
-  add_result (bench, "peak_memory", "MB", peak > 0 ? (double) peak / 1e6 : NAN, NAN);
-  return TRUE;
+  g_mutex_unlock (&alarm->mutex);
+  return NULL;
 }
 
 static void
-write_results (Bench *bench)
+alarm_start (Alarm *alarm, OxBench *bench)
 {
-  const char *level = ox_cpu_level_name (bench->model->kernels->flags);
-  yyjson_mut_doc *doc = yyjson_mut_doc_new (NULL);
-  yyjson_mut_val *root = yyjson_mut_arr (doc);
+  *alarm = (Alarm) { .bench = bench };
+  g_mutex_init (&alarm->mutex);
+  g_cond_init (&alarm->changed);
+  alarm->thread = g_thread_new ("alarm", alarm_thread, alarm);
+}
 
-  yyjson_mut_doc_set_root (doc, root);
-  for (guint i = 0; i < bench->results->len; i++) {
-    const Result *result = &g_array_index (bench->results, Result, i);
-    g_autofree char *line = g_strdup_printf ("%-12s %10.2f %-6s", result->name, result->value, result->unit);
-    g_autofree char *limit = g_strdup_printf ("  %.0f %% of %.2f", 100 * result->value / result->limit, result->limit);
-    yyjson_mut_val *object = yyjson_mut_arr_add_obj (doc, root);
+static void
+alarm_stop (Alarm *alarm)
+{
+  g_mutex_lock (&alarm->mutex);
+  alarm->done = TRUE;
+  g_cond_signal (&alarm->changed);
+  g_mutex_unlock (&alarm->mutex);
+  g_thread_join (alarm->thread);
+  g_mutex_clear (&alarm->mutex);
+  g_cond_clear (&alarm->changed);
+}
 
-    yyjson_mut_obj_add_str (doc, object, "name", result->name);
-    ox_cli_json_real (doc, object, "value", result->value);
-    yyjson_mut_obj_add_str (doc, object, "unit", result->unit);
-    ox_cli_json_real (doc, object, "limit", result->limit);
-    ox_cli_json_real (doc, object, "fraction", result->value / result->limit);
-    yyjson_mut_obj_add_uint (doc, object, "threads", bench->threads);
-    yyjson_mut_obj_add_strcpy (doc, object, "level", level);
-    if (!bench->cli->json) {
-      ox_cli_write (bench->cli, line);
-      ox_cli_write (bench->cli, isnan (result->limit) ? "\n" : limit);
-      if (!isnan (result->limit))
-        ox_cli_write (bench->cli, "\n");
-    }
+/* ---- A place for packed weights ---------------------------------------------------------------------------------- */
+
+/* First starts are measured with nothing kept, and what people have kept is not touched: the process gets a cache of its own, beside the
+ * usual one, since that may be on another disk. Has to come before anything asks for the usual one. */
+static char *
+make_cache (GError **error)
+{
+  const char *given = g_getenv ("XDG_CACHE_HOME");
+  g_autofree char *usual =
+    given != NULL && *given != '\0' ? g_strdup (given) : g_build_filename (g_get_home_dir (), ".cache", NULL);
+  g_autofree char *parent = g_build_filename (usual, "oxinfer", NULL);
+  g_autofree char *folder = g_build_filename (parent, "bench-XXXXXX", NULL);
+
+  if (g_mkdir_with_parents (parent, 0700) != 0 || g_mkdtemp (folder) == NULL) {
+    g_set_error (error, OX_ERROR, OX_ERROR_IO, "%s: no folder can be made there for packed weights: %s", parent,
+                 g_strerror (errno));
+    return NULL;
   }
+  g_setenv ("XDG_CACHE_HOME", folder, TRUE);
+  return g_steal_pointer (&folder);
+}
+
+static void
+remove_folder (const char *path)
+{
+  g_autoptr (GDir) dir = g_dir_open (path, 0, NULL);
+  const char *name;
+
+  while (dir != NULL && (name = g_dir_read_name (dir)) != NULL) {
+    g_autofree char *child = g_build_filename (path, name, NULL);
+
+    if (g_unlink (child) != 0)
+      remove_folder (child);
+  }
+  g_rmdir (path);
+}
+
+/* ---- Output ------------------------------------------------------------------------------------------------------ */
+
+/* "2026-11-30-AMD-EPYC-9R45.json", or with a number behind it when that is there. */
+static char *
+make_output_path (const char *folder)
+{
+  g_autoptr (GDateTime) now = g_date_time_new_now_utc ();
+  g_autofree char *date = g_date_time_format (now, "%Y-%m-%d");
+  g_autofree char *cpu = g_strdup (ox_cpu_name ());
+  char *path = NULL;
+
+  g_strcanon (cpu, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS, '-');
+  for (guint i = 1; path == NULL || g_file_test (path, G_FILE_TEST_EXISTS); i++) {
+    g_autofree char *number = i > 1 ? g_strdup_printf ("-%u", i) : g_strdup ("");
+    g_autofree char *name = g_strdup_printf ("%s-%s%s.json", date, cpu, number);
+
+    g_free (path);
+    path = g_build_filename (folder, name, NULL);
+  }
+  return path;
+}
+
+/* An array with a line for each result, which is easy to compare. */
+static gboolean
+write_file (OxBench *bench, const char *output, GError **error)
+{
+  yyjson_mut_doc *doc = ox_bench_to_json (bench);
+  g_autoptr (GString) text = g_string_new ("[");
+  g_autofree char *path = g_file_test (output, G_FILE_TEST_IS_DIR) ? make_output_path (output) : g_strdup (output);
+  yyjson_mut_arr_iter iter = yyjson_mut_arr_iter_with (yyjson_mut_doc_get_root (doc));
+  yyjson_mut_val *object;
+
+  for (gboolean first = TRUE; (object = yyjson_mut_arr_iter_next (&iter)) != NULL; first = FALSE) {
+    char *line = yyjson_mut_val_write (object, 0, NULL);
+
+    g_string_append_printf (text, "%s\n%s", first ? "" : ",", line);
+    free (line);
+  }
+  g_string_append (text, "\n]\n");
+  yyjson_mut_doc_free (doc);
+  if (!g_file_set_contents (path, text->str, (gssize) text->len, error))
+    return FALSE;
+  ox_bench_say (bench, "Written: %s", path);
+  return TRUE;
+}
+
+static void
+write_results (OxBench *bench)
+{
   if (bench->cli->json) {
-    ox_cli_write_json (bench->cli, doc);
+    ox_cli_write_json (bench->cli, ox_bench_to_json (bench));
   } else {
-    g_autofree char *line = g_strdup_printf ("%u threads, %s, %s\n", bench->threads, level, ox_cpu_name ());
+    g_autofree char *line = g_strdup_printf ("%s, %u cores\n", ox_cpu_name (), ox_cpu_allowed_cores ());
 
+    ox_bench_write_text (bench);
     ox_cli_write (bench->cli, line);
-    yyjson_mut_doc_free (doc);
   }
+}
+
+/* Measures, and writes what there is also when it was stopped or a part failed. */
+static int
+measure_and_write (OxBench *bench, const Options *options)
+{
+  g_autoptr (GError) error = NULL;
+  g_autoptr (GError) write_error = NULL;
+  g_autofree char *cache = make_cache (&error);
+  Alarm alarm;
+  int exit_code = OX_CLI_OK;
+
+  if (cache == NULL)
+    return ox_cli_fail (bench->cli, error);
+  if (bench->quick)
+    alarm_start (&alarm, bench);
+  run_bench (bench, &error);
+  if (bench->quick)
+    alarm_stop (&alarm);
+  ox_bench_limits_release (bench);
+  remove_folder (cache);
+
+  if (bench->results->len > 0 || error == NULL) {
+    write_results (bench);
+    if (options->output != NULL && !write_file (bench, options->output, &write_error))
+      exit_code = ox_cli_fail (bench->cli, write_error);
+  }
+  if (error != NULL && bench->timed_out)
+    ox_bench_say (bench, "The time is up: the rest was not measured.");
+  else if (error != NULL)
+    exit_code = ox_cli_fail (bench->cli, error);
+  if (exit_code == OX_CLI_OK && bench->cli->output_error != 0)
+    exit_code = ox_cli_fail (bench->cli, NULL);
+  return exit_code;
 }
 
 int
 ox_cli_bench (OxCli *cli, int argc, char **argv)
 {
-  static const guint prefills[] = { 128, 512 };
-  Bench bench = { .cli = cli, .decode_tokens = 64, .repeat = 3 };
+  g_auto (Options) options = { .repeat = 3, .decode = 64 };
+  OxBench bench = { .cli = cli };
   const GOptionEntry entries[] = {
-    { "decode", 0, 0, G_OPTION_ARG_INT, &bench.decode_tokens, "Tokens to write (default: 64)", "N" },
-    { "repeat", 0, 0, G_OPTION_ARG_INT, &bench.repeat, "Runs, of which the best counts (default: 3)", "N" },
+    { "model", 'm', 0, G_OPTION_ARG_FILENAME_ARRAY, &options.models,
+      "A .gguf file, a .safetensors file or a Hugging Face folder; may be given again", "PATH" },
+    { "all", 0, 0, G_OPTION_ARG_NONE, &options.all, "Kernels, and models of published shapes with random weights, too",
+      NULL },
+    { "quick", 0, 0, G_OPTION_ARG_NONE, &options.quick, "Fewer, and at most five minutes", NULL },
+    { "only", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.only, "Only what has such a name; may be given again",
+      "GLOB" },
+    { "level", 0, 0, G_OPTION_ARG_FILENAME, &options.level, "Instruction sets up to this level alone: “avx2”, “avx512”",
+      "NAME" },
+    { "no-amx", 0, 0, G_OPTION_ARG_NONE, &options.no_amx, "Without AMX", NULL },
+    { "compare", 0, 0, G_OPTION_ARG_FILENAME, &options.peer,
+      "A llama-bench of llama.cpp, which takes turns on the same .gguf files", "PROGRAM" },
+    { "profile", 0, 0, G_OPTION_ARG_NONE, &options.profile, "Where the time of models goes", NULL },
+    { "decode", 0, 0, G_OPTION_ARG_INT, &options.decode, "Tokens to write (default: 64)", "N" },
+    { "repeat", 0, 0, G_OPTION_ARG_INT, &options.repeat, "Runs, of which the best counts (default: 3)", "N" },
     { "json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
-      "A JSON array of {name, value, unit, limit, fraction, threads, level}", NULL },
+      "A JSON array of {name, value, unit, limit, fraction, threads, level}; peer and ratio when compared", NULL },
+    { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+      "The same array to a file; in a folder, one named after the day and the processor", "FILE" },
     { "quiet", 'q', 0, G_OPTION_ARG_NONE, &cli->quiet, "No progress", NULL },
     { NULL },
   };
-  g_autoptr (GError) error = NULL;
   int exit_code;
 
   if (!ox_cli_parse (
-        cli, argc, argv, OX_CLI_OPTIONS_MODEL | OX_CLI_OPTIONS_LOAD, entries, "--model PATH",
-        "Reads prompts of 128 and 512 tokens, writes behind one of 128, and measures the read bandwidth of this\n"
-        "computer before and after: writing a token reads every weight, so that is its limit. verify_4: what checking\n"
-        "four tokens at once, as speculation does, costs beside writing one.\n\n"
+        cli, argc, argv, OX_CLI_OPTIONS_LOAD, entries, "--model PATH | --all",
+        "Measures, and says how far it is from what this computer can do: arithmetic of each kind by each instruction\n"
+        "set, and reads from memory, measured beside it.\n\n"
+        "Names: peak/…, gemm/…, matvec/…, attention/…, delta_rule, norm, pool/dispatch; for each model prefill128/…\n"
+        "to prefill8192/…, decode/…, decode@8k/… (behind 8192 tokens), verify4/… (what checking four tokens at once\n"
+        "costs, in passes), load/…, load-again/… and peak-memory/….\n\n"
         "Examples:\n"
         "  oxinfer-cli bench --model model.gguf\n"
-        "  oxinfer-cli bench --model model.gguf --threads 1 --json",
+        "  oxinfer-cli bench --all --quick --json\n"
+        "  oxinfer-cli bench --all --only 'gemm/*' --level avx2\n"
+        "  oxinfer-cli bench --model model.gguf --only 'decode*' --threads 1",
         NULL, &exit_code))
     return exit_code;
-  if (cli->model_path == NULL)
-    return ox_cli_usage (cli, "which model? --model is missing");
-  if (bench.decode_tokens < 1 || bench.repeat < 1)
-    return ox_cli_usage (cli, "--decode and --repeat are at least 1");
-  ox_cli_catch_signals (cli);
-  bench.results = g_array_new (FALSE, FALSE, sizeof (Result));
-  exit_code = OX_CLI_OK;
-  if (!run_bench (&bench, prefills, G_N_ELEMENTS (prefills), &error))
-    exit_code = ox_cli_fail (cli, error);
-  else
-    write_results (&bench);
-  if (exit_code == OX_CLI_OK && cli->output_error != 0)
-    exit_code = ox_cli_fail (cli, NULL);
-  ox_session_free (bench.session);
-  ox_model_unref (bench.model);
-  g_array_unref (bench.results);
+  if (options.models == NULL && !options.all)
+    return ox_cli_usage (cli, "which model? --model or --all is missing");
+  if (options.decode < 1 || options.decode > 1024 || options.repeat < 1)
+    return ox_cli_usage (cli, "--decode is between 1 and 1024, --repeat at least 1");
+  bench.quick = options.quick;
+  bench.profile = options.profile;
+  bench.repeat = options.quick ? MIN (options.repeat, 2) : options.repeat;
+  bench.decode_tokens = options.quick ? MIN (options.decode, 32) : options.decode;
+  bench.only = options.only;
+  bench.models = options.models;
+  bench.all = options.all;
+  bench.peer = options.peer;
+  bench.levels = g_array_new (FALSE, FALSE, sizeof (OxBenchLevel));
+  bench.threads = g_array_new (FALSE, FALSE, sizeof (guint));
+  bench.results = g_ptr_array_new_with_free_func (ox_bench_result_free);
+  exit_code = OX_CLI_USAGE;
+  if (choose_levels (&bench, &options)) {
+    choose_threads (&bench);
+    ox_cli_catch_signals (cli);
+    exit_code = measure_and_write (&bench, &options);
+  }
+  g_array_unref (bench.levels);
+  g_array_unref (bench.threads);
+  g_ptr_array_unref (bench.results);
   return exit_code;
 }

@@ -124,6 +124,3 @@ void ox_cli_json_statistics (yyjson_mut_doc *doc, yyjson_mut_val *object, const 
 
 /* The line of /proc/self/status that begins with @key ("VmRSS:"), in bytes; 0 when there is no such thing. */
 guint64 ox_cli_process_memory (const char *key);
-
-/* Bytes a second that @threads threads read from memory together: the best of @passes. 0 when out of memory. */
-double ox_cli_read_bandwidth (guint threads, guint passes, GCancellable *cancellable);
