@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -39,6 +41,19 @@ is_amd (void)
   uint32_t a, b, c, d;
 
   return __get_cpuid (0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+}
+
+/* The 8 KiB of tiles are kept only for processes that have asked, once and for all threads (Linux, Documentation/arch/x86/xstate.rst). */
+static bool
+request_tiles (void)
+{
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  const long request_permission = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+
+  return syscall (SYS_arch_prctl, request_permission, tile_data) == 0;
+#else
+  return false;
+#endif
 }
 
 static uint32_t
@@ -73,10 +88,10 @@ detect_flags (void)
         flags |= OX_CPU_AVX512_BF16 | (is_amd () ? OX_CPU_FAST_BF16 : 0);
     }
   }
-  if ((flags & OX_CPU_AVX512) && (xcr0 & XCR0_AMX) == XCR0_AMX && (d7 & 1u << 24)) {
-    if (d7 & 1u << 25)
+  if ((flags & OX_CPU_AVX512_VNNI) && (xcr0 & XCR0_AMX) == XCR0_AMX && (d7 & 1u << 24) && request_tiles ()) {
+    if ((d7 & 1u << 25) && ox_amx_int8_works ())
       flags |= OX_CPU_AMX_INT8;
-    if (d7 & 1u << 22)
+    if ((d7 & 1u << 22) && ox_amx_bf16_works ())
       flags |= OX_CPU_AMX_BF16;
   }
   return flags;

@@ -22,6 +22,8 @@ extern const OxLinearSet ox_panel_avx_vnni;
 extern const OxLinearSet ox_linear_avx512;
 extern const OxLinearSet ox_panel_avx512_vnni;
 extern const OxLinearSet ox_linear_avx512_bf16;
+extern const OxLinearSet ox_panel_amx;
+extern const OxLinearSet ox_linear_amx;
 extern const OxLinearSet ox_linear_neon;
 extern const OxLinearSet ox_panel_neon;
 extern const OxLinearSet ox_panel_dotprod;
@@ -34,6 +36,10 @@ bool ox_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *byt
 void ox_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
 bool ox_float_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes);
 void ox_float_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end);
+
+/* Whether the instructions of AMX compute on this processor what the kernels rely on. Only after the process was given permission. */
+bool ox_amx_int8_works (void);
+bool ox_amx_bf16_works (void);
 
 /* Attention of each instruction set. */
 extern const OxAttentionKernel ox_attention_c;
