@@ -20,6 +20,7 @@ extern const OxLinearSet ox_linear_avx2;
 extern const OxLinearSet ox_panel_avx2;
 extern const OxLinearSet ox_panel_avx_vnni;
 extern const OxLinearSet ox_linear_avx512;
+extern const OxLinearSet ox_panel_avx512;
 extern const OxLinearSet ox_panel_avx512_vnni;
 extern const OxLinearSet ox_linear_avx512_bf16;
 extern const OxLinearSet ox_panel_amx;

@@ -25,6 +25,7 @@ static const Level levels[] = {
   { OX_CPU_AVX2, &ox_panel_avx2, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX_VNNI, &ox_panel_avx_vnni, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512, &ox_linear_avx512, ox_vector_init_avx512 },
+  { OX_CPU_AVX2 | OX_CPU_AVX512, &ox_panel_avx512, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_VNNI, &ox_panel_avx512_vnni, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_BF16 | OX_CPU_FAST_BF16, &ox_linear_avx512_bf16,
     ox_attention_init_avx512bf16 },

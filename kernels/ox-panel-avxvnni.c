@@ -6,10 +6,15 @@
 
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__) && defined(__AVXVNNI__)
 
-#define OX_USE_AVX_VNNI 1
 #define PANEL_LEVEL "avxvnni"
+#define PANEL_VNNI 1
+#define TILE_PANELS 1
+#define TILE_ROWS 4
+#define FEW_ROWS 4
 
 #include "ox-panel-ymm.h"
+
+#include "ox-panel-tile.h"
 
 #include "ox-panel-template.h"
 

@@ -1,26 +1,33 @@
-/* How fast the linear kernels are beside what the machine can do: read bandwidth measured in the same run, matvec in GB/s of
- * packed weights, matmul in GOPS (a multiplication and an addition are two). Best of several; one line a kernel. After matvec
- * comes what a few activation rows at once cost, in times of matvec: reading the weights is the limit of both, so 1 is the aim.
+/* How fast the linear kernels are beside what the machine can do, which is measured in the same run: matvec in GB/s of packed
+ * weights and of the read bandwidth, matmul in GOPS (a multiplication and an addition are two) and of the instruction that could
+ * do most. Best of several; one line a kernel. After matvec comes what a few activation rows at once cost, in times of matvec:
+ * reading the weights is the limit of both, so 1 is the aim.
  *
- *     bench-kernels [THREADS [LEVEL|all [MIB [TYPE]]]]      MIB: of weights in matvec; 256, far more than any cache, if not given
+ *     bench-kernels [THREADS [LEVEL|all [MIB [TYPE|all [ROWS COLS M]]]]]
+ *
+ * MIB: of weights in matvec; 256, far more than any cache, if not given. The rest is the shape of matmul, 2048, 2048 and 128.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
 #include "kernel-test.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#define COLS 2048
-#define MATMUL_ROWS 2048
-#define MATMUL_M 128
+#include "ox-peak.h"
+
 #define REPEATS 7
+#define PEAK_OPERATIONS 50000000.0
+
+/* Of matmul; matvec has so many columns, too. */
+typedef struct {
+  size_t rows, cols, m;
+} Shape;
 
 /* Activation rows that are multiplied at once, the first by matvec. */
-static const size_t batches[] = { 1, 2, 3, 4, 5, 6, 8 };
+static const size_t batches[] = { 1, 2, 3, 4, 5, 6, 8, 12, 16 };
 #define N_BATCHES G_N_ELEMENTS (batches)
 
 typedef struct {
@@ -29,8 +36,6 @@ typedef struct {
   const void *x;
   size_t m;
   float *y;
-  const uint64_t *words;
-  atomic_ulong sum;
 } Job;
 
 static void
@@ -55,41 +60,6 @@ run_matmul (void *data, size_t begin, size_t end, unsigned worker)
 {
   Job *job = data;
   job->w->kernel->matmul (job->w, job->x, job->m, job->y, job->w->rows, begin, end);
-}
-
-/* What counts for the read bandwidth is how many lines are asked for at once, so: the widest vectors that the processor has,
- * and four streams 64 KiB apart, which is the best of what was tried. Words that differ, so that nothing can be skipped. */
-typedef uint64_t Words __attribute__ ((vector_size (64)));
-
-#define STREAM_WORDS 1024
-
-#if defined(__x86_64__)
-__attribute__ ((target_clones ("avx512f", "avx2", "default")))
-#endif
-static uint64_t
-sum_words (const Words *words, size_t n)
-{
-  Words a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
-
-  for (const Words *end = words + n; words < end; words += 4 * STREAM_WORDS)
-    for (size_t i = 0; i < STREAM_WORDS; i++) {
-      a += words[i];
-      b += words[i + STREAM_WORDS];
-      c += words[i + 2 * STREAM_WORDS];
-      d += words[i + 3 * STREAM_WORDS];
-    }
-  a ^= b ^ c ^ d;
-  return a[0] ^ a[1] ^ a[2] ^ a[3] ^ a[4] ^ a[5] ^ a[6] ^ a[7];
-}
-
-/* An item is four streams. */
-static void
-run_read (void *data, size_t begin, size_t end, unsigned worker)
-{
-  Job *job = data;
-  const Words *words = (const Words *) (const void *) job->words;
-
-  atomic_fetch_add (&job->sum, sum_words (words + begin * 4 * STREAM_WORDS, (end - begin) * 4 * STREAM_WORDS));
 }
 
 /* With one thread its own time counts: what other programs take of the processor does not. */
@@ -139,21 +109,6 @@ best_batches (OxPool *pool, Job *job, size_t packed, double seconds[N_BATCHES])
     }
 }
 
-static double
-read_bandwidth (OxPool *pool)
-{
-  size_t bytes = 512u << 20;
-  uint64_t *words = aligned_alloc (64, bytes);
-  Job job = { .words = words };
-  double seconds;
-
-  for (size_t i = 0; i < bytes / 8; i++)
-    words[i] = i * 0x9e3779b97f4a7c15u;
-  seconds = best (pool, run_read, &job, bytes / (4 * STREAM_WORDS * sizeof (Words)), 8);
-  free (words);
-  return (double) bytes / seconds * 1e-9;
-}
-
 static void
 run_nothing (void *data, size_t begin, size_t end, unsigned worker)
 {
@@ -175,58 +130,114 @@ dispatch_us (OxPool *pool)
   return least;
 }
 
+/* An item is PEAK_OPERATIONS. */
 static void
-bench_type (OxPool *pool, const KernelLevel *level, uint32_t type, OxPrecision precision, size_t mib, double bandwidth)
+run_peak (void *data, size_t begin, size_t end, unsigned worker)
+{
+  const OxPeak *peak = data;
+
+  peak->run ((uint64_t) ((double) (end - begin) * PEAK_OPERATIONS / peak->operations));
+}
+
+/* Seconds that the best loop takes for the operations of @n items. */
+static double
+peak_seconds (OxPool *pool, OxPeakKind kind, uint32_t flags, size_t n)
+{
+  const OxPeak *peak;
+  double seconds = 1e9;
+
+  for (size_t i = 0; (peak = ox_peak (i)) != NULL; i++)
+    if (peak->kind == kind && ox_peak_runs (peak, flags)) {
+      double begin = clock_seconds (pool);
+
+      ox_pool_run (pool, run_peak, (void *) peak, n, 1);
+      seconds = MIN (seconds, clock_seconds (pool) - begin);
+    }
+  return seconds;
+}
+
+/* Operations a second of a product with many activation rows, and in @peak what could be reached at most; they take turns. */
+static double
+matmul_speed (OxPool *pool, Job *job, Shape shape, OxPeakKind kind, uint32_t flags, double *peak)
+{
+  const size_t n = 32;
+  double seconds = 1e9, peak_s = 1e9;
+
+  for (unsigned i = 0; i < REPEATS; i++) {
+    peak_s = MIN (peak_s, peak_seconds (pool, kind, flags, n));
+    seconds = MIN (seconds, once (pool, run_matmul, job, shape.rows, 64));
+  }
+  *peak = (double) n * PEAK_OPERATIONS / peak_s;
+  return 2.0 * (double) shape.rows * (double) shape.cols * (double) shape.m / seconds;
+}
+
+static void
+bench_type (OxPool *pool,
+            const KernelLevel *level,
+            uint32_t type,
+            OxPrecision precision,
+            size_t mib,
+            Shape shape,
+            double bandwidth)
 {
   const OxKernels *k = &level->kernels;
-  const OxLinearKernel *kernel = ox_linear_kernel (k, type, precision, MATMUL_ROWS, COLS);
-  size_t unit, rows, packed = 0, allocated = 0, x_bytes = ox_activation_row_bytes (kernel->activation, COLS),
-                     m = MATMUL_M;
+  const OxLinearKernel *kernel = ox_linear_kernel (k, type, precision, shape.rows, shape.cols);
+  size_t unit, rows, packed = 0, allocated = 0, x_bytes = ox_activation_row_bytes (kernel->activation, shape.cols),
+                     m = MAX (shape.m, batches[N_BATCHES - 1]);
   uint64_t row_bytes = 0;
   KernelRandom random = { 1 };
   OxPackedMatrix w;
   Job job = { 0 };
   void *source;
   uint8_t *x;
-  float *in = g_new (float, COLS);
-  double pack_s, mul_s, batch_s[N_BATCHES];
+  float *in = g_new (float, shape.cols);
+  double pack_s, speed, peak, batch_s[N_BATCHES];
+  OxPeakKind kind = kernel->activation == OX_ACTIVATION_Q8     ? OX_PEAK_INT8
+                    : kernel->activation == OX_ACTIVATION_BF16 ? OX_PEAK_BF16
+                                                               : OX_PEAK_F32;
 
-  kernel->packed_bytes (type, 16, COLS, &unit);
-  rows = MAX (MATMUL_ROWS, (mib << 20) / unit * 16);
-  kernel->packed_bytes (type, rows, COLS, &allocated);
+  kernel->packed_bytes (type, 16, shape.cols, &unit);
   rows = MAX (64, (mib << 20) / unit * 16);
-  kernel->packed_bytes (type, rows, COLS, &packed);
-  ox_type_row_bytes (type, COLS, &row_bytes);
-  source = g_malloc (MAX (rows, MATMUL_ROWS) * row_bytes);
-  kernel_fill_weights (&random, type, INPUT_NORMAL, source, 64 * COLS);
-  for (size_t r = 64; r < rows; r += 64)
-    memcpy ((uint8_t *) source + r * row_bytes, source, MIN (64, rows - r) * row_bytes);
-  w = (OxPackedMatrix) { kernel, type, rows, COLS, aligned_alloc (64, (allocated + 63) / 64 * 64) };
+  kernel->packed_bytes (type, rows, shape.cols, &packed);
+  kernel->packed_bytes (type, MAX (rows, shape.rows), shape.cols, &allocated);
+  ox_type_row_bytes (type, shape.cols, &row_bytes);
+  source = g_malloc (MAX (rows, shape.rows) * row_bytes);
+  kernel_fill_weights (&random, type, INPUT_NORMAL, source, 64 * shape.cols);
+  for (size_t r = 64; r < MAX (rows, shape.rows); r += 64)
+    memcpy ((uint8_t *) source + r * row_bytes, source, MIN (64, MAX (rows, shape.rows) - r) * row_bytes);
+  w = (OxPackedMatrix) { kernel, type, MAX (rows, shape.rows), shape.cols,
+                         aligned_alloc (64, (allocated + 63) / 64 * 64) };
   x = aligned_alloc (64, (m * x_bytes + 63) / 64 * 64);
   for (size_t i = 0; i < m; i++) {
-    kernel_fill_floats (&random, INPUT_NORMAL, in, COLS);
+    kernel_fill_floats (&random, INPUT_NORMAL, in, shape.cols);
     if (kernel->activation == OX_ACTIVATION_Q8)
-      k->quantize_q8 (in, x + i * x_bytes, COLS);
+      k->quantize_q8 (in, x + i * x_bytes, shape.cols);
+    else if (kernel->activation == OX_ACTIVATION_BF16)
+      k->round_bf16 (in, x + i * x_bytes, shape.cols);
     else
       memcpy (x + i * x_bytes, in, x_bytes);
   }
   job = (Job) {
-    .w = &w, .source = source, .x = x, .m = m, .y = g_new (float, MAX (rows * batches[N_BATCHES - 1], m * MATMUL_ROWS))
+    .w = &w, .source = source, .x = x, .m = m, .y = g_new (float, MAX (rows * batches[N_BATCHES - 1], m * shape.rows))
   };
 
   /* The source repeats, so every part may read its beginning. */
-  pack_s = best (pool, run_pack, &job, rows, 64);
+  pack_s = best (pool, run_pack, &job, w.rows, 64) / (double) w.rows * (double) rows;
+  w.rows = rows;
   best_batches (pool, &job, packed, batch_s);
-  w.rows = MATMUL_ROWS;
-  job.m = m;
-  mul_s = best (pool, run_matmul, &job, MATMUL_ROWS, 64);
+  w.rows = shape.rows;
+  job.m = shape.m;
+  speed = matmul_speed (pool, &job, shape, kind, k->flags, &peak);
   printf ("%-11s %-7s %-5s %-24s pack %5.2f GB/s   matvec %5.1f GB/s (%3.0f %%)", level->name,
           ox_type_info (type)->name, precision == OX_PRECISION_EXACT ? "exact" : "fast", kernel->name,
           (double) (rows * row_bytes) / pack_s * 1e-9, (double) packed / batch_s[0] * 1e-9,
-          (double) packed / batch_s[0] * 1e-7 / bandwidth);
+          (double) packed / batch_s[0] * 100 / bandwidth);
   for (size_t b = 1; b < N_BATCHES; b++)
     printf ("  %zu: %4.2f", batches[b], batch_s[b] / batch_s[0]);
-  printf ("   matmul %7.1f GOPS\n", 2.0 * MATMUL_ROWS * COLS * (double) m / mul_s * 1e-9);
+  printf ("   matmul %7.1f GOPS", speed * 1e-9);
+  if (peak > 1)
+    printf (" (%3.0f %% of %.0f)", speed / peak * 100, peak * 1e-9);
+  printf ("\n");
   fflush (stdout);
   free (w.data);
   free (x);
@@ -240,23 +251,31 @@ main (int argc, char **argv)
 {
   OxPool *pool = ox_pool_new (argc > 1 ? (unsigned) atoi (argv[1]) : 0);
   size_t n_levels, mib = argc > 3 ? (size_t) atoi (argv[3]) : 256;
+  const char *type = argc > 4 && strcmp (argv[4], "all") != 0 ? argv[4] : NULL;
+  Shape shape = { 2048, 2048, 128 };
   const KernelLevel *levels = kernel_levels (&n_levels);
-  double bandwidth = read_bandwidth (pool);
+  OxReadProbe probe;
+  double bandwidth = 0;
 
+  if (argc > 7)
+    shape = (Shape) { (size_t) atoi (argv[5]), (size_t) atoi (argv[6]), (size_t) atoi (argv[7]) };
+  if (ox_read_probe_init (&probe, ox_read_probe_bytes (), ox_pool_threads (pool)))
+    bandwidth = ox_read_probe_best (&probe, REPEATS, NULL);
   printf ("%s, %u threads, read bandwidth %.1f GB/s, pool start and join %.2f µs\n", ox_cpu_name (),
-          ox_pool_threads (pool), bandwidth, dispatch_us (pool));
+          ox_pool_threads (pool), bandwidth * 1e-9, dispatch_us (pool));
   for (size_t l = 0; l < n_levels; l++) {
     if (argc > 2 && strcmp (argv[2], "all") != 0 && strcmp (argv[2], levels[l].name) != 0)
       continue;
     for (size_t t = 0; t < kernel_n_types; t++)
-      if (argc < 5 || strcmp (argv[4], ox_type_info (kernel_types[t])->name) == 0)
-        bench_type (pool, &levels[l], kernel_types[t], OX_PRECISION_FAST, mib, bandwidth);
-    if (argc >= 5)
+      if (type == NULL || strcmp (type, ox_type_info (kernel_types[t])->name) == 0)
+        bench_type (pool, &levels[l], kernel_types[t], OX_PRECISION_FAST, mib, shape, bandwidth);
+    if (type != NULL)
       continue;
-    bench_type (pool, &levels[l], OX_TYPE_Q4_K, OX_PRECISION_EXACT, mib, bandwidth);
-    bench_type (pool, &levels[l], OX_TYPE_F32, OX_PRECISION_EXACT, mib, bandwidth);
+    bench_type (pool, &levels[l], OX_TYPE_Q4_K, OX_PRECISION_EXACT, mib, shape, bandwidth);
+    bench_type (pool, &levels[l], OX_TYPE_F32, OX_PRECISION_EXACT, mib, shape, bandwidth);
   }
-  printf ("read bandwidth at the end %.1f GB/s\n", read_bandwidth (pool));
+  printf ("read bandwidth at the end %.1f GB/s\n", ox_read_probe_best (&probe, REPEATS, NULL) * 1e-9);
+  ox_read_probe_clear (&probe);
   ox_pool_free (pool);
   return 0;
 }
