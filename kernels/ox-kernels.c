@@ -29,7 +29,6 @@ static const Level levels[] = {
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_VNNI, &ox_panel_avx512_vnni, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_BF16 | OX_CPU_FAST_BF16, &ox_linear_avx512_bf16,
     ox_attention_init_avx512bf16 },
-  { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_BF16 | OX_CPU_FAST_BF16, &ox_linear_avx512_bf16, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AVX512_VNNI | OX_CPU_AMX_INT8, &ox_panel_amx, NULL },
   { OX_CPU_AVX2 | OX_CPU_AVX512 | OX_CPU_AMX_BF16, &ox_linear_amx, NULL },
 #endif
