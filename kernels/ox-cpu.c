@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #elif defined(__aarch64__)
+#include <stdio.h>
 #include <sys/auxv.h>
 #endif
 
@@ -121,24 +122,66 @@ detect_name (char name[64])
 
 #elif defined(__aarch64__)
 
+/* Bits of AT_HWCAP and AT_HWCAP2 (Linux, asm/hwcap.h). */
+#define CAP_ASIMD (1ul << 1)
+#define CAP_CPUID (1ul << 11)
+#define CAP_ASIMDDP (1ul << 20)
+#define CAP2_I8MM (1ul << 13)
+#define CAP2_BF16 (1ul << 14)
+
 static uint32_t
 detect_flags (void)
 {
-  unsigned long hwcap = getauxval (AT_HWCAP), hwcap2 = getauxval (AT_HWCAP2);
+  unsigned long caps = getauxval (AT_HWCAP), caps2 = getauxval (AT_HWCAP2);
   uint32_t flags = 0;
 
-  if (hwcap & 1ul << 1) /* HWCAP_ASIMD */
+  if (caps & CAP_ASIMD)
     flags |= OX_CPU_NEON;
-  if (hwcap & 1ul << 20) /* HWCAP_ASIMDDP */
+  if (caps & CAP_ASIMDDP)
     flags |= OX_CPU_DOTPROD;
-  if (hwcap2 & 1ul << 13) /* HWCAP2_I8MM */
+  if (caps2 & CAP2_I8MM)
     flags |= OX_CPU_I8MM;
+  if (caps2 & CAP2_BF16)
+    flags |= OX_CPU_ARM_BF16;
   return flags;
 }
 
+/* The cores that people have, by the implementer and the part number of MIDR_EL1. */
+static const struct {
+  uint16_t implementer, part;
+  const char *name;
+} cores[] = {
+  { 0x41, 0xd03, "Arm Cortex-A53" },       { 0x41, 0xd04, "Arm Cortex-A35" },   { 0x41, 0xd05, "Arm Cortex-A55" },
+  { 0x41, 0xd07, "Arm Cortex-A57" },       { 0x41, 0xd08, "Arm Cortex-A72" },   { 0x41, 0xd09, "Arm Cortex-A73" },
+  { 0x41, 0xd0a, "Arm Cortex-A75" },       { 0x41, 0xd0b, "Arm Cortex-A76" },   { 0x41, 0xd0c, "Arm Neoverse-N1" },
+  { 0x41, 0xd0d, "Arm Cortex-A77" },       { 0x41, 0xd0e, "Arm Cortex-A76AE" }, { 0x41, 0xd40, "Arm Neoverse-V1" },
+  { 0x41, 0xd41, "Arm Cortex-A78" },       { 0x41, 0xd42, "Arm Cortex-A78AE" }, { 0x41, 0xd44, "Arm Cortex-X1" },
+  { 0x41, 0xd46, "Arm Cortex-A510" },      { 0x41, 0xd47, "Arm Cortex-A710" },  { 0x41, 0xd48, "Arm Cortex-X2" },
+  { 0x41, 0xd49, "Arm Neoverse-N2" },      { 0x41, 0xd4b, "Arm Cortex-A78C" },  { 0x41, 0xd4c, "Arm Cortex-X1C" },
+  { 0x41, 0xd4d, "Arm Cortex-A715" },      { 0x41, 0xd4e, "Arm Cortex-X3" },    { 0x41, 0xd4f, "Arm Neoverse-V2" },
+  { 0x41, 0xd80, "Arm Cortex-A520" },      { 0x41, 0xd81, "Arm Cortex-A720" },  { 0x41, 0xd82, "Arm Cortex-X4" },
+  { 0x41, 0xd84, "Arm Neoverse-V3" },      { 0x41, 0xd85, "Arm Cortex-X925" },  { 0x41, 0xd87, "Arm Cortex-A725" },
+  { 0x41, 0xd8e, "Arm Neoverse-N3" },      { 0x46, 0x001, "Fujitsu A64FX" },    { 0x48, 0xd01, "HiSilicon TSV110" },
+  { 0x4e, 0x004, "NVIDIA Carmel" },        { 0x51, 0x001, "Qualcomm Oryon" },   { 0x61, 0x022, "Apple M1 (Icestorm)" },
+  { 0x61, 0x023, "Apple M1 (Firestorm)" }, { 0xc0, 0xac3, "Ampere-1" },         { 0xc0, 0xac4, "Ampere-1A" },
+};
+
+/* Linux answers for this register where it says so; where cores differ, for the one that we are on. */
 static void
 detect_name (char name[64])
 {
+  uint64_t midr;
+  unsigned implementer, part;
+
+  if (!(getauxval (AT_HWCAP) & CAP_CPUID))
+    return;
+  __asm__ ("mrs %0, midr_el1" : "=r"(midr));
+  implementer = midr >> 24 & 0xff;
+  part = midr >> 4 & 0xfff;
+  snprintf (name, 64, "Arm processor, implementer 0x%02x, part 0x%03x", implementer, part);
+  for (size_t i = 0; i < sizeof cores / sizeof cores[0]; i++)
+    if (cores[i].implementer == implementer && cores[i].part == part)
+      snprintf (name, 64, "%s", cores[i].name);
 }
 
 #else

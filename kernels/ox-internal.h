@@ -26,6 +26,7 @@ extern const OxLinearSet ox_linear_avx512_bf16;
 extern const OxLinearSet ox_panel_amx;
 extern const OxLinearSet ox_linear_amx;
 extern const OxLinearSet ox_linear_neon;
+extern const OxLinearSet ox_linear_neon_bf16;
 extern const OxLinearSet ox_panel_neon;
 extern const OxLinearSet ox_panel_dotprod;
 extern const OxLinearSet ox_panel_i8mm;

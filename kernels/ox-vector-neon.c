@@ -50,11 +50,43 @@ quantize_q8 (const float *x, void *dst, size_t n)
   }
 }
 
+/* The upper halves are the four numbers; see ox_f32_to_bf16(). */
+static inline uint16x8_t
+to_bf16 (VF v)
+{
+  uint32x4_t bits = vreinterpretq_u32_f32 (v), odd = vandq_u32 (vshrq_n_u32 (bits, 16), vdupq_n_u32 (1));
+  uint32x4_t rounded = vaddq_u32 (vaddq_u32 (bits, vdupq_n_u32 (0x7fff)), odd);
+  uint32x4_t quiet = vorrq_u32 (bits, vdupq_n_u32 (0x400000));
+
+  return vreinterpretq_u16_u32 (vbslq_u32 (vceqq_f32 (v, v), rounded, quiet));
+}
+
+/* Halves are taken by UZP2: a sum that is narrowed by a shift becomes RADDHN with gcc 14, which adds one more. */
+static void
+round_bf16 (const float *x, void *dst, size_t n)
+{
+  size_t all = ox_activation_row_bytes (OX_ACTIVATION_BF16, n) / sizeof (uint16_t);
+  uint16_t *out = dst;
+
+  for (size_t i = 0; i < all; i += 2 * VF_LANES) {
+    uint16x8_t v[2];
+
+    for (size_t j = 0; j < 2; j++) {
+      size_t first = i + j * VF_LANES;
+      v[j] = to_bf16 (first + VF_LANES <= n ? vf_load (x + first)
+                      : first < n           ? vf_load_n (x + first, n - first)
+                                            : vf_set1 (0));
+    }
+    vst1q_u16 (out + i, vuzp2q_u16 (v[0], v[1]));
+  }
+}
+
 void
 ox_vector_init_neon (OxKernels *table)
 {
   table->dequantize = dequantize;
   table->quantize_q8 = quantize_q8;
+  table->round_bf16 = round_bf16;
   table->attention = &ox_attention_neon;
   table->rms_norm = rms_norm;
   table->rope = rope;
