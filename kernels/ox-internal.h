@@ -56,6 +56,14 @@ void ox_vector_init_avx512 (OxKernels *table);
 void ox_attention_init_avx512bf16 (OxKernels *table);
 void ox_vector_init_neon (OxKernels *table);
 
+/* Convolutions and what else networks for pictures need, for the instruction sets in @flags (ox-image.c). */
+void ox_image_init (OxKernels *table, uint32_t flags);
+void ox_conv_init_c (OxKernels *table);
+void ox_image_init_avx2 (OxKernels *table);
+void ox_image_init_avx512 (OxKernels *table);
+void ox_image_init_avx512bf16 (OxKernels *table);
+void ox_image_init_neon (OxKernels *table);
+
 /* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */
 unsigned ox_cpu_quota (const char *proc_self_cgroup, const char *cgroup_root);
 

@@ -58,6 +58,7 @@ ox_kernels_init (OxKernels *table, uint32_t mask)
     memmove (table->linear_sets + 1, table->linear_sets, n++ * sizeof table->linear_sets[0]);
     table->linear_sets[0] = levels[i].linear;
   }
+  ox_image_init (table, flags);
 }
 
 const OxLinearKernel *

@@ -130,6 +130,16 @@ struct OxLinearKernel {
 /* Bytes of one activation row of @n elements (@n a multiple of 32 for OX_ACTIVATION_Q8). */
 size_t ox_activation_row_bytes (OxActivation activation, size_t n);
 
+/* ---- Pictures ------------------------------------------------------------------------------------------------- */
+
+/* A convolution kernel: see ox-conv.h. */
+typedef struct OxConvKernel OxConvKernel;
+
+/* Of some numbers: their mean, and the sum of the squares of their distances from it. */
+typedef struct {
+  double mean, squares;
+} OxMoments;
+
 /* ---- The table ------------------------------------------------------------------------------------------------ */
 
 /* The linear kernels of an instruction set (ox-internal.h). */
@@ -183,6 +193,25 @@ typedef struct {
   void (*conv_silu) (float *y, const float *const *x, const float *w, size_t w_stride, size_t taps, size_t n);
   void (*delta_rule) (const OxDeltaRule *d);
   const OxAttentionKernel *attention;
+
+  /* Convolutions: ox_conv_kernel() chooses. For weights in F32, F16 and BF16, [3]; and on pairs of bf16, NULL where nothing is
+   * gained by it. */
+  const OxConvKernel *conv, *conv_pairs;
+  /* The moments of each group of channels, of all @pixels together, to moments[groups]. x [pixels, channels], @x_stride floats from
+   * one pixel to the next; @channels a multiple of @groups. See ox-image.h. */
+  void (*moments) (
+    const float *x, size_t x_stride, size_t pixels, size_t channels, size_t groups, OxMoments *moments);
+  /* y = x · scale + shift, element by element, and with @silu that times its sigmoid. y may be x. */
+  void (*scale_shift) (float *y, const float *x, const float *scale, const float *shift, bool silu, size_t n);
+  /* y = (x - mean(x)) · rsqrt(variance(x) + eps) · w + b; w, b NULL: without. y may be x. (Ba, Kiros & Hinton 2016) */
+  void (*layer_norm) (float *y, const float *x, const float *w, const float *b, float eps, size_t n);
+  /* y = x · sigmoid(x); x · Φ(x) with the normal distribution Φ; its approximation with tanh; and x · sigmoid(1.702 x). y may be x. */
+  void (*silu) (float *y, const float *x, size_t n);
+  void (*gelu_erf) (float *y, const float *x, size_t n);
+  void (*gelu_tanh) (float *y, const float *x, size_t n);
+  void (*gelu_quick) (float *y, const float *x, size_t n);
+  /* y = gate · Φ(gate) · up; y may be gate or up. */
+  void (*gelu_erf_mul) (float *y, const float *gate, const float *up, size_t n);
 } OxKernels;
 
 /* The kernel of @table for weights of @type [rows, cols]; NULL only for a type that ox_type_info() does not know. */
