@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-/* A prompt's worth of rows on a layer of a small model. */
-#define GEMM_ROWS 512
+/* Rows that go through a network at once, on a layer of a small model: some milliseconds. */
+#define GEMM_ROWS 256
 #define GEMM_INPUTS 2048
-#define GEMM_OUTPUTS 4096
+#define GEMM_OUTPUTS 2048
 
 /* ---- Weights ---------------------------------------------------------------------------------------------------- */
 

@@ -28,7 +28,8 @@ static const AttentionShape attention_shapes[] = {
 typedef struct {
   OxOps *ops;
   const AttentionShape *shape;
-  OxKv *kv;
+  GPtrArray *kvs; /* OxKv; more than one where each has to come from memory */
+  guint next;
   OxTensor q, k, v, y;
   guint rows, position;
 } Attention;
@@ -38,9 +39,13 @@ run_attention (gpointer data)
 {
   Attention *a = data;
   OxTensor q = ox_tensor_view (&a->q, 0, a->rows), y = ox_tensor_view (&a->y, 0, a->rows);
+  OxKv *kv = g_ptr_array_index (a->kvs, a->next);
 
+  /* With a single row, which reads everything once, those take turns. */
+  if (a->rows == 1)
+    a->next = (a->next + 1) % a->kvs->len;
   a->ops->begin (a->ops, NULL);
-  a->ops->attention (a->ops, &y, &q, a->kv, a->position, a->shape->window, 1 / sqrtf ((float) a->shape->head_dim));
+  a->ops->attention (a->ops, &y, &q, kv, a->position, a->shape->window, 1 / sqrtf ((float) a->shape->head_dim));
   a->ops->finish (a->ops, NULL);
 }
 
@@ -84,45 +89,61 @@ bench_attention_decode (OxBenchPlace *place, Attention *a, const char *name, gui
   ox_bench_place_add (place, name, "GB/s", (double) bytes / seconds * 1e-9, &work);
 }
 
+/* Keys and values of @context positions. */
+static gboolean
+add_kv (Attention *a, guint context, GError **error)
+{
+  OxOps *ops = a->ops;
+  OxKv *kv = ops->kv_new (ops, a->shape->n_kv_heads, a->shape->head_dim, context, OX_TYPE_F16, error);
+
+  if (kv == NULL)
+    return FALSE;
+  g_ptr_array_add (a->kvs, kv);
+  ops->begin (ops, NULL);
+  for (guint position = 0; position < context; position += ROWS)
+    ops->kv_write (ops, kv, &a->k, &a->v, position);
+  return ops->finish (ops, error);
+}
+
 static gboolean
 bench_attention (OxBenchPlace *place, const AttentionShape *shape, GError **error)
 {
   OxOps *ops = place->ops;
   guint context = 8192 + ROWS, q_cols = shape->n_heads * shape->head_dim, kv_cols = shape->n_kv_heads * shape->head_dim;
+  gsize kv_bytes = ox_kv_bytes (shape->n_kv_heads, shape->head_dim, OX_TYPE_F16, keys_seen (shape, 8192));
   g_autofree char *prefill = g_strconcat ("attention/prefill2048/", shape->name, NULL);
   g_autofree char *deep = g_strconcat ("attention/prefill256@8k/", shape->name, NULL);
   g_autofree char *decode = g_strconcat ("attention/decode@8k/", shape->name, NULL);
-  Attention a = { .ops = ops, .shape = shape };
+  /* A window is read from the caches. */
+  gboolean decodes = shape->window == 0 && ox_bench_wants (place->bench, decode);
+  gsize n_kv = decodes ? place->read_bytes / kv_bytes + 1 : 1;
+  g_autoptr (GPtrArray) kvs = g_ptr_array_new ();
+  Attention a = { .ops = ops, .shape = shape, .kvs = kvs };
   gboolean ok;
 
-  if (!ox_bench_wants (place->bench, prefill) && !ox_bench_wants (place->bench, deep) &&
-      !ox_bench_wants (place->bench, decode))
+  if (!ox_bench_wants (place->bench, prefill) && !ox_bench_wants (place->bench, deep) && !decodes)
     return TRUE;
-  a.kv = ops->kv_new (ops, shape->n_kv_heads, shape->head_dim, context, OX_TYPE_F16, error);
-  ok = a.kv != NULL && ops->tensor_init (ops, &a.q, ROWS, q_cols, error) &&
-       ops->tensor_init (ops, &a.y, ROWS, q_cols, error) && ops->tensor_init (ops, &a.k, ROWS, kv_cols, error) &&
-       ops->tensor_init (ops, &a.v, ROWS, kv_cols, error);
+  ok = ops->tensor_init (ops, &a.q, ROWS, q_cols, error) && ops->tensor_init (ops, &a.y, ROWS, q_cols, error) &&
+       ops->tensor_init (ops, &a.k, ROWS, kv_cols, error) && ops->tensor_init (ops, &a.v, ROWS, kv_cols, error);
   if (ok) {
     ox_bench_fill (&a.q);
     ox_bench_fill (&a.k);
     ox_bench_fill (&a.v);
-    ops->begin (ops, NULL);
-    for (guint position = 0; position < context; position += ROWS)
-      ops->kv_write (ops, a.kv, &a.k, &a.v, position);
-    ok = ops->finish (ops, error);
   }
+  for (gsize i = 0; i < n_kv && ok; i++)
+    ok = add_kv (&a, context, error);
   if (ok && ox_bench_wants (place->bench, prefill))
     bench_attention_prefill (place, &a, prefill, 0, 2048);
   if (ok && ox_bench_wants (place->bench, deep))
     bench_attention_prefill (place, &a, deep, 8192, 8192 + ROWS);
-  if (ok && ox_bench_wants (place->bench, decode))
+  if (ok && decodes)
     bench_attention_decode (place, &a, decode, 8192);
   ops->tensor_clear (ops, &a.q);
   ops->tensor_clear (ops, &a.y);
   ops->tensor_clear (ops, &a.k);
   ops->tensor_clear (ops, &a.v);
-  if (a.kv != NULL)
-    ops->kv_free (ops, a.kv);
+  for (guint i = 0; i < kvs->len; i++)
+    ops->kv_free (ops, g_ptr_array_index (kvs, i));
   return ok;
 }
 

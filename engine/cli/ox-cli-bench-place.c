@@ -124,7 +124,8 @@ bench_place (OxBench *bench, const OxBenchLevel *level, guint threads, gboolean 
   if (best)
     bench_read (&place);
   bench_peaks (&place);
-  ok = ox_bench_products (&place, error) && ox_bench_operations (&place, error);
+  ok =
+    ox_bench_products (&place, error) && ox_bench_convolutions (&place, error) && ox_bench_operations (&place, error);
   place.ops->free (place.ops);
   ox_pool_free (place.pool);
   return ok;

@@ -32,4 +32,5 @@ void ox_bench_fill (OxTensor *tensor);
 OxPeakKind ox_bench_kind (const OxPackedMatrix *w);
 
 gboolean ox_bench_products (OxBenchPlace *place, GError **error);
+gboolean ox_bench_convolutions (OxBenchPlace *place, GError **error);
 gboolean ox_bench_operations (OxBenchPlace *place, GError **error);

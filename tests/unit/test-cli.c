@@ -140,7 +140,7 @@ test_failures (void)
   }
 }
 
-/* ---- info, tokenize, bench ---- */
+/* ---- info, tokenize ---- */
 
 static void
 test_info (void)
@@ -208,38 +208,6 @@ test_tokenize (void)
   cli (&decoded, "[257, 32, 195, 169, 266]", "tokenize --model MODEL --decode");
   assert_ok (&decoded);
   g_assert_cmpstr (decoded.out, ==, "user é<|im_end|>\n");
-}
-
-static void
-test_bench (void)
-{
-  static const char *const names[] = { "load",   "prefill_128", "prefill_512", "verify_4",
-                                       "decode", "decode_read", "peak_memory" };
-  g_auto (Result) result;
-  g_autoptr (GPtrArray) lines = NULL;
-  yyjson_val *root;
-
-  cli (&result, NULL, "bench --model MODEL --decode 4 --repeat 1 --threads 1 --json");
-  assert_ok (&result);
-  lines = parse_lines (result.out);
-  root = root_of (lines, 0);
-  g_assert_cmpuint (yyjson_arr_size (root), ==, G_N_ELEMENTS (names));
-  for (gsize i = 0; i < G_N_ELEMENTS (names); i++) {
-    yyjson_val *entry = yyjson_arr_get (root, i);
-    yyjson_val *limit = yyjson_obj_get (entry, "limit");
-    double value = yyjson_get_num (yyjson_obj_get (entry, "value"));
-
-    g_assert_cmpstr (string_of (entry, "name"), ==, names[i]);
-    g_assert_cmpfloat (value, >, 0);
-    g_assert_nonnull (string_of (entry, "unit"));
-    g_assert_nonnull (string_of (entry, "level"));
-    g_assert_cmpuint (yyjson_get_uint (yyjson_obj_get (entry, "threads")), ==, 1);
-    if (g_str_has_prefix (names[i], "decode"))
-      g_assert_cmpfloat_with_epsilon (yyjson_get_num (yyjson_obj_get (entry, "fraction")),
-                                      value / yyjson_get_num (limit), 1e-9);
-    else
-      g_assert_true (yyjson_is_null (limit));
-  }
 }
 
 /* ---- Signals and pipes ---- */
@@ -465,7 +433,6 @@ main (int argc, char **argv)
   g_test_add_func ("/cli/failures", test_failures);
   g_test_add_func ("/cli/info", test_info);
   g_test_add_func ("/cli/tokenize", test_tokenize);
-  g_test_add_func ("/cli/bench", test_bench);
   g_test_add_func ("/cli/interrupt", test_interrupt);
   g_test_add_func ("/cli/interrupt/at-prompt", test_interrupt_at_prompt);
   g_test_add_func ("/cli/interrupt/in-terminal", test_interrupt_in_terminal);
