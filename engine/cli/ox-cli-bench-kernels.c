@@ -160,7 +160,7 @@ bench_gemm (OxBenchPlace *place, const Format *format, GError **error)
   return seconds > 0;
 }
 
-/* One row: reading the weights is the limit. They are as many as the buffer that reads are measured in. */
+/* One row: reading the weights is the limit. They are far more than the caches hold. */
 static gboolean
 bench_matvec (OxBenchPlace *place, const Format *format, GError **error)
 {

@@ -15,7 +15,7 @@ typedef struct {
   OxPool *pool;
   OxOps *ops;
   OxBenchLimits limits;
-  gsize read_bytes; /* of the buffer that reads are measured in */
+  gsize read_bytes; /* what is read from memory and not from caches */
   gboolean brief;   /* the most important formats only */
 } OxBenchPlace;
 

@@ -61,7 +61,7 @@ add_file (OxBench *bench, GPtrArray *subjects, const char *path, GError **error)
   subject->name = file_name (plan);
   subject->path = path;
   subject->weights = options.weights;
-  subject->deep = TRUE;
+  subject->whole = TRUE;
   g_ptr_array_add (subjects, subject);
   return TRUE;
 }
@@ -69,7 +69,7 @@ add_file (OxBench *bench, GPtrArray *subjects, const char *path, GError **error)
 static const struct {
   const char *shape, *name;
   OxModelWeights weights;
-  gboolean quick, deep;
+  gboolean quick, whole;
 } shapes[] = {
   { "gemma-4-e2b", "e2b/q8", OX_MODEL_WEIGHTS_Q8, TRUE, TRUE },
   { "gemma-4-e2b", "e2b/q4", OX_MODEL_WEIGHTS_Q4, TRUE, FALSE },
@@ -99,7 +99,7 @@ ox_bench_find_subjects (OxBench *bench, GError **error)
     subject->name = g_strdup (shapes[i].name);
     subject->shape = shapes[i].shape;
     subject->weights = shapes[i].weights;
-    subject->deep = shapes[i].deep;
+    subject->whole = shapes[i].whole;
     g_ptr_array_add (subjects, subject);
   }
   return g_steal_pointer (&subjects);

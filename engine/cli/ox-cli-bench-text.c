@@ -229,7 +229,7 @@ bench_verify (Text *text, GError **error)
   double plain = INFINITY, ahead = INFINITY;
   OxBenchResult *result;
 
-  if (!ox_bench_wants (bench, name) || prompt + n > text->model->plan->context_length)
+  if (prompt + n > text->model->plan->context_length)
     return TRUE;
   for (int i = 0; i < 2 * bench->repeat; i++) {
     g_autoptr (OxLookahead) lookahead = ox_lookahead_new (text->session, NULL);
@@ -268,12 +268,19 @@ bench_verify (Text *text, GError **error)
 
 /* ---- A model ---------------------------------------------------------------------------------------------------- */
 
+/* With all threads everything is measured, in a quick run of a few models only. */
+static gboolean
+is_whole (const Text *text, gboolean all_threads)
+{
+  return all_threads && (!text->bench->quick || text->subject->whole);
+}
+
 /* In an order in which a session that holds many tokens is used for all that needs them. */
 static GArray *
 choose_steps (Text *text, gboolean all_threads)
 {
   OxBench *bench = text->bench;
-  gboolean deep = all_threads && (!bench->quick || text->subject->deep), deepest = all_threads && !bench->quick;
+  gboolean deep = is_whole (text, all_threads), deepest = all_threads && !bench->quick;
   guint written = (guint) bench->decode_tokens;
   const struct {
     gboolean chosen;
@@ -295,7 +302,7 @@ choose_steps (Text *text, gboolean all_threads)
 }
 
 static gboolean
-run_steps (Text *text, const GArray *steps, guint most_tokens, gboolean all_threads, GError **error)
+run_steps (Text *text, const GArray *steps, guint most_tokens, gboolean verifies, GError **error)
 {
   guint vocab = text->model->config->vocab_size;
 
@@ -313,7 +320,7 @@ run_steps (Text *text, const GArray *steps, guint most_tokens, gboolean all_thre
   for (guint i = 0; i < steps->len; i++)
     if (!bench_step (text, &g_array_index (steps, Step, i), error))
       return FALSE;
-  return !all_threads || bench_verify (text, error);
+  return !verifies || bench_verify (text, error);
 }
 
 static gboolean
@@ -323,10 +330,10 @@ bench_with_threads (OxBench *bench, const OxBenchSubject *subject, guint threads
   Text text = { .bench = bench, .subject = subject, .threads = threads, .level = level };
   g_autoptr (GArray) steps = choose_steps (&text, all_threads);
   g_autofree char *verify = g_strconcat ("verify4/", subject->name, NULL);
+  gboolean verifies = is_whole (&text, all_threads) && ox_bench_wants (bench, verify), ok;
   guint most_tokens = 64;
-  gboolean ok;
 
-  if (steps->len == 0 && !(all_threads && ox_bench_wants (bench, verify)))
+  if (steps->len == 0 && !verifies)
     return TRUE;
   for (guint i = 0; i < steps->len; i++) {
     const Step *step = &g_array_index (steps, Step, i);
@@ -338,7 +345,7 @@ bench_with_threads (OxBench *bench, const OxBenchSubject *subject, guint threads
     ox_bench_load (bench, subject, threads, MAX (most_tokens, (guint) bench->decode_tokens + 64), FALSE, error);
   if (text.model == NULL)
     return FALSE;
-  ok = run_steps (&text, steps, most_tokens, all_threads, error);
+  ok = run_steps (&text, steps, most_tokens, verifies, error);
   g_clear_pointer (&text.session, ox_session_free);
   ox_model_unref (text.model);
   g_free (text.ids);

@@ -76,19 +76,25 @@ choose_threads (OxBench *bench)
   g_array_append_val (bench->threads, all);
 }
 
+/* What is asked about most comes first: a run may be stopped. */
 static gboolean
 run_bench (OxBench *bench, GError **error)
 {
   g_autoptr (GPtrArray) subjects = ox_bench_find_subjects (bench, error);
 
-  if (subjects == NULL || (bench->all && !ox_bench_kernels (bench, error)))
+  if (subjects == NULL || (bench->all && !ox_bench_kernels (bench, TRUE, error)))
     return FALSE;
   for (guint i = 0; i < subjects->len && ox_bench_goes_on (bench); i++)
     if (!ox_bench_text (bench, g_ptr_array_index (subjects, i), error))
       return FALSE;
-  for (guint i = 0; i < subjects->len && ox_bench_goes_on (bench); i++)
-    if (!ox_bench_starts (bench, g_ptr_array_index (subjects, i), error))
+  for (guint i = 0; i < subjects->len && ox_bench_goes_on (bench); i++) {
+    const OxBenchSubject *subject = g_ptr_array_index (subjects, i);
+
+    if ((!bench->quick || subject->whole) && !ox_bench_starts (bench, subject, error))
       return FALSE;
+  }
+  if (bench->all && !ox_bench_kernels (bench, FALSE, error))
+    return FALSE;
   return !g_cancellable_set_error_if_cancelled (bench->cli->cancellable, error);
 }
 

@@ -99,8 +99,8 @@ void ox_bench_limits_release (OxBench *bench);
 
 /* ---- Parts ---- */
 
-/* Peaks, matrix products, attention and the rest, at each level and number of threads. */
-gboolean ox_bench_kernels (OxBench *bench, GError **error);
+/* Peaks, matrix products, attention and the rest, with each number of threads: at the best level, or at all others. */
+gboolean ox_bench_kernels (OxBench *bench, gboolean best, GError **error);
 
 /* A model to measure: a file, or a published shape with random weights. */
 typedef struct {
@@ -108,7 +108,7 @@ typedef struct {
   const char *path;  /* NULL: a shape */
   const char *shape; /* "gemma-4-e2b" */
   OxModelWeights weights;
-  gboolean deep; /* also with thousands of tokens, in a quick run */
+  gboolean whole; /* in a quick run, too: with thousands of tokens, speculation, starts */
 } OxBenchSubject;
 
 GPtrArray *ox_bench_find_subjects (OxBench *bench, GError **error);
