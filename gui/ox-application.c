@@ -6,6 +6,7 @@
 
 #include "ox-application.h"
 
+#include "ox-power-saver.h"
 #include "ox-preferences.h"
 #include "ox-scene.h"
 #include "ox-shortcuts.h"
@@ -247,6 +248,7 @@ ox_application_startup (GApplication *application)
   g_signal_connect_object (self->settings, "changed::tools", G_CALLBACK (tools_changed_cb), self, G_CONNECT_SWAPPED);
   options_changed_cb (self);
   tools_changed_cb (self);
+  ox_power_saver_follow_system (self->engine);
 
   self->store = ox_store_new (NULL);
   ox_store_open (self->store, opened_cb, NULL);

@@ -21,6 +21,8 @@ typedef struct {
                     GError **error);
   void (*unload) (gpointer model);
   const OxModelPlan *(*get_plan) (gpointer model);
+  /* Any thread. */
+  void (*set_power_saving) (gpointer model, gboolean power_saving);
   void (*get_default_sampling) (gpointer model, OxSampling *sampling);
   gpointer (*session_new) (gpointer model, GError **error);
   void (*session_free) (gpointer session);

@@ -30,6 +30,12 @@ get_plan (gpointer model)
 }
 
 static void
+set_power_saving (gpointer model, gboolean power_saving)
+{
+  ox_model_set_power_saving (model, power_saving);
+}
+
+static void
 get_default_sampling (gpointer model, OxSampling *sampling)
 {
   ox_model_get_default_sampling (model, sampling);
@@ -107,6 +113,7 @@ ox_engine_backend_get_real (void)
     .load = load,
     .unload = unload,
     .get_plan = get_plan,
+    .set_power_saving = set_power_saving,
     .get_default_sampling = get_default_sampling,
     .session_new = session_new,
     .session_free = session_free,

@@ -206,8 +206,8 @@ show_platform (OxPreferences *self)
   /* Translators: amounts of memory. */
   g_autofree char *memory = g_strdup_printf (_ ("%s, of which %s are free now"), total, available);
   /* Translators: the number of the processor's cores, the most threads that can be chosen. */
-  g_autofree char *threads =
-    g_strdup_printf (_ ("At most %u, one a core. Takes effect when a model is loaded."), platform->cores);
+  g_autofree char *threads = g_strdup_printf (
+    _ ("At most %u, one a core. Takes effect when a model is loaded. Half while Power Saver is on."), platform->cores);
 
   adw_preferences_row_set_use_markup (ADW_PREFERENCES_ROW (self->cpu_row), FALSE);
   adw_action_row_set_subtitle (self->cpu_row, cpu);

@@ -142,6 +142,11 @@ get_plan (gpointer model)
 }
 
 static void
+set_power_saving (gpointer model, gboolean power_saving)
+{
+}
+
+static void
 get_default_sampling (gpointer model, OxSampling *sampling)
 {
   *sampling = (OxSampling) { .temperature = 1, .top_p = 1, .repetition_penalty = 1 };
@@ -358,6 +363,7 @@ ox_scene_engine_get_backend (void)
     .load = load,
     .unload = unload,
     .get_plan = get_plan,
+    .set_power_saving = set_power_saving,
     .get_default_sampling = get_default_sampling,
     .session_new = session_new,
     .session_free = g_free,

@@ -34,6 +34,7 @@ static guint last_n_tools;
 static OxContextPolicy last_policy;
 static OxSpeculation last_speculation;
 static OxSampling last_sampling;
+static gboolean last_power_saving;
 
 void
 fake_engine_set_script (const FakeScript *new_script)
@@ -42,6 +43,7 @@ fake_engine_set_script (const FakeScript *new_script)
   script = *new_script;
   stage = STAGE_NONE;
   n_loads = n_sessions = n_generates = n_plans = n_measures = 0;
+  last_power_saving = FALSE;
   g_clear_pointer (&last_chat, g_free);
   g_mutex_unlock (&mutex);
 }
@@ -292,6 +294,24 @@ get_plan (gpointer model)
 }
 
 static void
+set_power_saving (gpointer model, gboolean power_saving)
+{
+  g_assert_nonnull (model);
+  g_mutex_lock (&mutex);
+  last_power_saving = power_saving;
+  g_mutex_unlock (&mutex);
+}
+
+gboolean
+fake_engine_get_power_saving (void)
+{
+  g_mutex_lock (&mutex);
+  gboolean value = last_power_saving;
+  g_mutex_unlock (&mutex);
+  return value;
+}
+
+static void
 get_default_sampling (gpointer model, OxSampling *sampling)
 {
   if (!script.no_sampling)
@@ -536,6 +556,7 @@ fake_engine_get_backend (void)
     .load = load,
     .unload = unload,
     .get_plan = get_plan,
+    .set_power_saving = set_power_saving,
     .get_default_sampling = get_default_sampling,
     .session_new = session_new,
     .session_free = session_free,

@@ -110,6 +110,8 @@ guint fake_engine_count_measures (void);
 /* The drafter of the last load, "" for none. */
 char *fake_engine_dup_drafter (void);
 OxModelOptions fake_engine_get_options (void);
+/* What a model was told last. */
+gboolean fake_engine_get_power_saving (void);
 /* Of the last answer: tools in the session, policy and speculation. */
 guint fake_engine_get_n_tools (void);
 OxContextPolicy fake_engine_get_policy (void);
