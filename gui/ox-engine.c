@@ -85,7 +85,6 @@ enum {
   PROP_SESSION_BYTES,
   PROP_MEMORY_AVAILABLE,
   PROP_MEMORY_TOTAL,
-  PROP_POWER_SAVING,
   N_PROPS
 };
 
@@ -135,21 +134,6 @@ ox_engine_get_property (GObject *object, guint prop_id, GValue *value, GParamSpe
   case PROP_MEMORY_TOTAL:
     g_value_set_uint64 (value, self->shown.memory_total);
     break;
-  case PROP_POWER_SAVING:
-    g_value_set_boolean (value, ox_engine_get_power_saving (self));
-    break;
-  default:
-    G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
-  }
-}
-
-static void
-ox_engine_set_property (GObject *object, guint prop_id, const GValue *value, GParamSpec *pspec)
-{
-  switch (prop_id) {
-  case PROP_POWER_SAVING:
-    ox_engine_set_power_saving (OX_ENGINE (object), g_value_get_boolean (value));
-    break;
   default:
     G_OBJECT_WARN_INVALID_PROPERTY_ID (object, prop_id, pspec);
   }
@@ -184,7 +168,6 @@ ox_engine_class_init (OxEngineClass *klass)
   GParamFlags flags = G_PARAM_READABLE | G_PARAM_STATIC_STRINGS | G_PARAM_EXPLICIT_NOTIFY;
 
   object_class->get_property = ox_engine_get_property;
-  object_class->set_property = ox_engine_set_property;
   object_class->finalize = ox_engine_finalize;
 
   props[PROP_STATE] = g_param_spec_enum ("state", NULL, NULL, OX_TYPE_ENGINE_STATE, OX_ENGINE_EMPTY, flags);
@@ -196,7 +179,6 @@ ox_engine_class_init (OxEngineClass *klass)
   props[PROP_SESSION_BYTES] = g_param_spec_uint64 ("session-bytes", NULL, NULL, 0, G_MAXUINT64, 0, flags);
   props[PROP_MEMORY_AVAILABLE] = g_param_spec_uint64 ("memory-available", NULL, NULL, 0, G_MAXUINT64, 0, flags);
   props[PROP_MEMORY_TOTAL] = g_param_spec_uint64 ("memory-total", NULL, NULL, 0, G_MAXUINT64, 0, flags);
-  props[PROP_POWER_SAVING] = g_param_spec_boolean ("power-saving", NULL, NULL, FALSE, (flags | G_PARAM_WRITABLE));
   g_object_class_install_properties (object_class, N_PROPS, props);
 
   signals[PERMISSION] =
@@ -613,24 +595,11 @@ ox_engine_set_options (OxEngine *self, const OxModelOptions *options)
 void
 ox_engine_set_power_saving (OxEngine *self, gboolean power_saving)
 {
-  gboolean changed;
-
-  OX_ASSERT_MAIN_THREAD ();
   g_mutex_lock (&self->mutex);
-  changed = self->power_saving != power_saving;
   self->power_saving = power_saving;
-  if (changed && self->model != NULL)
+  if (self->model != NULL)
     self->backend->set_power_saving (self->model, power_saving);
   g_mutex_unlock (&self->mutex);
-  if (changed)
-    g_object_notify_by_pspec (G_OBJECT (self), props[PROP_POWER_SAVING]);
-}
-
-gboolean
-ox_engine_get_power_saving (OxEngine *self)
-{
-  OX_ASSERT_MAIN_THREAD ();
-  return self->power_saving;
 }
 
 OxModelOptions

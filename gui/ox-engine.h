@@ -1,7 +1,7 @@
 /* The inference engine as the window sees it: which model is in memory, what it is doing, and the queue of its jobs.
  *
  * Properties, all with notify on the main thread: state, model-path, model-name, load-progress, weight-bytes, session-bytes,
- * memory-available, memory-total, busy, power-saving (writable).
+ * memory-available, memory-total, busy.
  *
  * Signal: permission (OxPermission *), on the main thread: a tool with effects is to run. A handler that sees to it returns TRUE; without
  * one, the tool does not run.
@@ -59,7 +59,6 @@ void ox_engine_set_options (OxEngine *self, const OxModelOptions *options);
 
 /* Half the threads that the options give work, from now on, also in an answer that is being written. */
 void ox_engine_set_power_saving (OxEngine *self, gboolean power_saving);
-gboolean ox_engine_get_power_saving (OxEngine *self);
 
 /* A copy; any thread. */
 OxModelOptions ox_engine_get_options (OxEngine *self);

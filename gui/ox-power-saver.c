@@ -6,11 +6,18 @@
 
 #include "ox-power-saver.h"
 
+static void
+changed_cb (OxEngine *engine, GParamSpec *pspec, GPowerProfileMonitor *monitor)
+{
+  ox_engine_set_power_saving (engine, g_power_profile_monitor_get_power_saver_enabled (monitor));
+}
+
 void
 ox_power_saver_follow (OxEngine *engine, GPowerProfileMonitor *monitor)
 {
-  g_object_bind_property (monitor, "power-saver-enabled", engine, "power-saving", G_BINDING_SYNC_CREATE);
-  /* The binding ends with the monitor, which nobody else need hold. */
+  g_signal_connect_object (monitor, "notify::power-saver-enabled", G_CALLBACK (changed_cb), engine, G_CONNECT_SWAPPED);
+  changed_cb (engine, NULL, monitor);
+  /* Nobody else need hold the monitor. */
   g_object_set_data_full (G_OBJECT (engine), "ox-power-profile-monitor", g_object_ref (monitor), g_object_unref);
 }
 

@@ -8,7 +8,7 @@
 
 G_BEGIN_DECLS
 
-/* From now on and for as long as @engine lives, its "power-saving" is what @monitor says. */
+/* From now on and for as long as @engine lives, it saves power when @monitor says so. */
 void ox_power_saver_follow (OxEngine *engine, GPowerProfileMonitor *monitor);
 /* The same with the system's monitor, a little later: finding it asks other programs over D-Bus, which may take its time. */
 void ox_power_saver_follow_system (OxEngine *engine);
