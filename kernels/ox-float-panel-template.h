@@ -10,9 +10,11 @@
 #define MOST_PANELS 4
 /* Activation rows of the largest tile: of two vectors, so that each load serves several multiplications, and at least one panel. */
 #define FLOAT_TILE_ROWS (FLOAT_TILE_SUMS / (VECTORS_PER_PANEL > 2 ? VECTORS_PER_PANEL : 2))
-/* Weights that all activation rows are multiplied with before the next columns: with the activations of a tile they stay in a first cache of
- * 32 KiB, and these columns of several hundred activation rows stay in the second. */
+/* Weights that all activation rows are multiplied with before the next columns: with the activations of a tile they stay in a first cache
+ * of 32 KiB, and these columns of several hundred activation rows stay in the second. */
 #define BLOCK_BYTES 24576
+/* Activations that share a second cache of half a megabyte or more with the weights and the outputs. */
+#define ACTIVATION_BYTES (256u << 10)
 
 #define MANY_PANELS (FLOAT_TILE_SUMS / (FLOAT_TILE_ROWS * VECTORS_PER_PANEL))
 /* Panels that are worked on at once. Few activation rows want many, or else each sum would wait for the one before. */
@@ -213,33 +215,43 @@ float_matmul (const uint32_t type,
   /* Tiles of many activation rows all have at least half of the most, and so the same number of panels. */
   const size_t most = FLOAT_TILE_ROWS, panels = PANELS_FOR (m < most ? m : most);
   const size_t block = m > most ? BLOCK_BYTES / (panels * column_bytes) / 2 * 2 : cols;
-  size_t c = 0, n_cols;
+  /* Columns that some panels are multiplied with before the next panels: all, which reads the weights in the order of memory, unless
+   * so many activations would leave the second cache meanwhile. */
+  const size_t span = m * cols * sizeof (Activation) <= ACTIVATION_BYTES ? cols : block;
+  const size_t far = m == 1 || span < cols ? 0 : PREFETCH_BYTES;
+  size_t from = 0, to;
 
   do {
     size_t row = row_begin;
 
-    n_cols = cols - c < block ? cols - c : block;
+    to = cols - from < span ? cols : from + span;
     while (row < row_end) {
-      const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes + c * column_bytes;
-      size_t rows = row_end - row, n;
+      const uint8_t *panel = (const uint8_t *) w->data + row / OX_PANEL_ROWS * bytes;
+      size_t rows = row_end - row, c = from, n_cols, n;
       bool wide = panels > 1 && rows > OX_PANEL_ROWS * (panels - 1);
 
-      for (size_t i = 0; i < m; i += n) {
-        const Activation *in = (const Activation *) x + i * x_stride + c;
-        float *out = y + i * y_stride + row;
-        size_t ahead = i == 0 && m > 1 ? PREFETCH_BYTES : 0, left = m - i;
+      do {
+        const uint8_t *weights = panel + c * column_bytes;
 
-        /* Two of about the same size rather than a full tile and a small one. */
-        n = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
-        if (wide)
-          float_few (type, panel, bytes, in, x_stride, n_cols, out, y_stride, rows, c > 0, ahead, true, n);
-        else
-          float_few (type, panel, bytes, in, x_stride, n_cols, out, y_stride, rows, c > 0, ahead, false, n);
-      }
+        n_cols = to - c < block ? to - c : block;
+        for (size_t i = 0; i < m; i += n) {
+          const Activation *in = (const Activation *) x + i * x_stride + c;
+          float *out = y + i * y_stride + row;
+          size_t ahead = i == 0 ? far : 0, left = m - i;
+
+          /* Two of about the same size rather than a full tile and a small one. */
+          n = left >= 2 * most || left == most ? most : left > most ? (left + 1) / 2 : left;
+          if (wide)
+            float_few (type, weights, bytes, in, x_stride, n_cols, out, y_stride, rows, c > 0, ahead, true, n);
+          else
+            float_few (type, weights, bytes, in, x_stride, n_cols, out, y_stride, rows, c > 0, ahead, false, n);
+        }
+        c += n_cols;
+      } while (c < to);
       row += wide ? panels * OX_PANEL_ROWS : OX_PANEL_ROWS;
     }
-    c += n_cols;
-  } while (c < cols);
+    from = to;
+  } while (from < cols);
 }
 
 #define FLOAT_KERNEL(TYPE)                                                                                             \
