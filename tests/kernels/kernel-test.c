@@ -46,6 +46,12 @@ kernel_levels (size_t *n)
   return levels;
 }
 
+gboolean
+kernel_quick (void)
+{
+  return g_getenv ("OX_TEST_QUICK") != NULL;
+}
+
 /* ---- Guarded buffers ---------------------------------------------------------------------------------------------------- */
 
 #define CANARY 0xa5

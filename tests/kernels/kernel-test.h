@@ -18,6 +18,9 @@ typedef struct {
 
 const KernelLevel *kernel_levels (size_t *n);
 
+/* Whether tests that combine many things do with a third of the pairs: OX_TEST_QUICK, for emulators. */
+gboolean kernel_quick (void);
+
 /* All weight formats. */
 extern const uint32_t kernel_types[];
 extern const size_t kernel_n_types;

@@ -296,7 +296,7 @@ test_values (gconstpointer data)
 
   for (size_t c = 0; c < G_N_ELEMENTS (cases); c++)
     for (size_t t = 0; t < G_N_ELEMENTS (types); t++) {
-      if (!suits (&cases[c], types[t]))
+      if (!suits (&cases[c], types[t]) || (kernel_quick () && (c + t) % 3 != 0))
         continue;
       check_case (data, &cases[c], types[t], FALSE, INPUT_NORMAL, &random);
       check_case (data, &cases[c], types[t], FALSE, INPUT_ZERO, &random);
@@ -355,7 +355,7 @@ test_cuts (gconstpointer data)
 
   for (size_t c = 0; c < G_N_ELEMENTS (cases); c++)
     for (size_t t = 0; t < G_N_ELEMENTS (types); t++) {
-      if (!suits (&cases[c], types[t]))
+      if (!suits (&cases[c], types[t]) || (kernel_quick () && (c + t) % 3 != 0))
         continue;
       check_cuts (level, &cases[c], types[t], FALSE, &random);
       if (rounds (level, types[t]))

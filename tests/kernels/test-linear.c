@@ -257,7 +257,8 @@ test_linear (gconstpointer data)
 
   for (size_t s = 0; s < G_N_ELEMENTS (shapes); s++)
     for (int input = 0; input < N_INPUTS; input++)
-      check_case (test->level->name, &test->level->kernels, test->type, test->precision, shapes[s], input, &random);
+      if (!kernel_quick () || (s + (size_t) input) % 3 == 0)
+        check_case (test->level->name, &test->level->kernels, test->type, test->precision, shapes[s], input, &random);
 }
 
 /* Every number of activation rows that has a tile of its own, and those that take two tiles; panels in pairs and one left over. */
