@@ -158,17 +158,18 @@ first_of_core (const char *siblings, unsigned cpu, const cpu_set_t *allowed, siz
   return true;
 }
 
-static unsigned
-count_cores (const cpu_set_t *allowed, size_t set_bytes)
+unsigned
+ox_cpu_count_mask (const char *cpu_root, const void *mask, size_t set_bytes)
 {
+  const cpu_set_t *allowed = mask;
   unsigned cores = 0;
 
   for (unsigned cpu = 0; cpu < set_bytes * 8; cpu++) {
-    char path[96], siblings[256];
+    char path[1200], siblings[256];
 
     if (!CPU_ISSET_S (cpu, set_bytes, allowed))
       continue;
-    snprintf (path, sizeof path, "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list", cpu);
+    snprintf (path, sizeof path, "%s/cpu%u/topology/thread_siblings_list", cpu_root, cpu);
     if (!read_line (path, siblings, sizeof siblings) || first_of_core (siblings, cpu, allowed, set_bytes))
       cores++;
   }
@@ -205,7 +206,7 @@ count_mask (OxCoreCount *count)
       /* Asking for each processor's siblings is slow where there are hundreds. */
       if (count->mask_cores == 0 || hash != count->mask) {
         count->mask = hash;
-        count->mask_cores = count_cores (allowed, set_bytes);
+        count->mask_cores = ox_cpu_count_mask ("/sys/devices/system/cpu", allowed, set_bytes);
         count->mask_cpus = (unsigned) CPU_COUNT_S (set_bytes, allowed);
       }
       done = count->mask_cores > 0;

@@ -67,6 +67,10 @@ void ox_image_init_neon (OxKernels *table);
 /* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */
 unsigned ox_cpu_quota (const char *proc_self_cgroup, const char *cgroup_root);
 
+/* Cores of which @mask (a cpu_set_t of @set_bytes) has a processor, hyper-threads counted once; what is siblings stands below
+ * @cpu_root. */
+unsigned ox_cpu_count_mask (const char *cpu_root, const void *mask, size_t set_bytes);
+
 /* What the calling thread may use: whole cores, and processors with hyper-threads counted one by one; cgroup limits hold for both. All
  * zeros before the first call; later ones are quick as long as the affinity mask is the same. */
 typedef struct {

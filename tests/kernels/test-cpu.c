@@ -182,14 +182,45 @@ test_cgroup_limits (void)
   remove_tree (root);
 }
 
+/* Three cores with hyper-threads, written both ways, one without, and one that says nothing. */
+static void
+test_siblings (void)
+{
+  static const char *const siblings[] = { "0,4\n", "1,5\n", "2-3\n", "2-3\n", "0,4\n", "1,5\n", "6\n" };
+  static const struct {
+    unsigned mask, cores;
+  } cases[] = { { 0xff, 5 }, { 0x01, 1 }, { 0x10, 1 }, { 0x11, 1 }, { 0x12, 2 },
+                { 0x0c, 1 }, { 0x08, 1 }, { 0x3f, 3 }, { 0x80, 1 } };
+  g_autofree char *root = g_dir_make_tmp ("oxinfer-cpu-XXXXXX", NULL);
+
+  for (size_t cpu = 0; cpu < G_N_ELEMENTS (siblings); cpu++) {
+    g_autofree char *path = g_strdup_printf ("cpu%zu/topology/thread_siblings_list", cpu);
+    write_file (root, path, siblings[cpu]);
+  }
+  for (size_t i = 0; i < G_N_ELEMENTS (cases); i++) {
+    cpu_set_t mask;
+
+    CPU_ZERO (&mask);
+    for (unsigned cpu = 0; cpu < 8; cpu++)
+      if (cases[i].mask >> cpu & 1)
+        CPU_SET (cpu, &mask);
+    g_assert_cmpuint (ox_cpu_count_mask (root, &mask, sizeof mask), ==, cases[i].cores);
+  }
+  remove_tree (root);
+}
+
 static void
 test_allowed_cores (void)
 {
   cpu_set_t before, one;
   unsigned cores = ox_cpu_allowed_cores ();
+  OxCoreCount count = { 0 };
 
   g_assert_cmpuint (cores, >=, 1);
   g_assert_cmpuint (cores, <=, (unsigned) sysconf (_SC_NPROCESSORS_ONLN));
+  ox_cpu_count_cores (&count);
+  g_assert_cmpuint (count.cores, ==, cores);
+  g_assert_cmpuint (count.cpus, >=, cores);
   g_assert_cmpint (sched_getaffinity (0, sizeof before, &before), ==, 0);
   CPU_ZERO (&one);
   for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT (&one) == 0; cpu++)
@@ -197,8 +228,13 @@ test_allowed_cores (void)
       CPU_SET (cpu, &one);
   g_assert_cmpint (sched_setaffinity (0, sizeof one, &one), ==, 0);
   g_assert_cmpuint (ox_cpu_allowed_cores (), ==, 1);
+  ox_cpu_count_cores (&count);
+  g_assert_cmpuint (count.cores, ==, 1);
+  g_assert_cmpuint (count.cpus, ==, 1);
   g_assert_cmpint (sched_setaffinity (0, sizeof before, &before), ==, 0);
   g_assert_cmpuint (ox_cpu_allowed_cores (), ==, cores);
+  ox_cpu_count_cores (&count);
+  g_assert_cmpuint (count.cores, ==, cores);
 }
 
 int
@@ -210,6 +246,7 @@ main (int argc, char **argv)
   g_test_add_func ("/cpu/levels", test_levels);
   g_test_add_func ("/cpu/environment", test_environment);
   g_test_add_func ("/cpu/cgroup-limits", test_cgroup_limits);
+  g_test_add_func ("/cpu/siblings", test_siblings);
   g_test_add_func ("/cpu/allowed-cores", test_allowed_cores);
   return g_test_run ();
 }
