@@ -28,7 +28,7 @@ dot4 (int32x4_t sums, int8x16_t q, int8x16_t x, const size_t step, const bool wh
 #undef DOT4
 }
 
-/* See ox-panel-arm-template.h. Both halves of 4-bit quants come from one load where they go into one sum. */
+/* See ox-panel-arm-template.h. Weights are loaded a step ahead: processors that work in order would wait for them. */
 ALWAYS_INLINE void
 dot_halves (const OxPanelFormat f,
             const bool unpacked,
@@ -42,7 +42,7 @@ dot_halves (const OxPanelFormat f,
             const size_t V,
             const size_t M)
 {
-  int8x16_t in[2][TILE_ROWS];
+  int8x16_t in[2][TILE_ROWS], q[VECTORS], next[VECTORS];
 
   UNROLL
   for (size_t h = h0; h <= h1; h++) {
@@ -58,15 +58,23 @@ dot_halves (const OxPanelFormat f,
       sums[v][i] = start;
   }
   UNROLL
+  for (size_t v = 0; v < V; v++)
+    next[v] = load_quants (f, unpacked, quants + v * 16, h0, 0);
+  UNROLL
   for (size_t step = 0; step < 4; step++) {
     UNROLL
-    for (size_t v = 0; v < V; v++) {
+    for (size_t h = h0; h <= h1; h++) {
       UNROLL
-      for (size_t h = h0; h <= h1; h++) {
-        int8x16_t q = load_quants (f, unpacked, quants + v * 16, h, step);
+      for (size_t v = 0; v < V; v++)
+        q[v] = next[v];
+      UNROLL
+      for (size_t v = 0; v < V && (step < 3 || h < h1); v++)
+        next[v] = load_quants (f, unpacked, quants + v * 16, h < h1 ? h + 1 : h0, h < h1 ? step : step + 1);
+      UNROLL
+      for (size_t v = 0; v < V; v++) {
         UNROLL
         for (size_t i = 0; i < M; i++)
-          sums[v][i] = dot4 (sums[v][i], q, in[h][i], step, is_unsigned (f, unpacked));
+          sums[v][i] = dot4 (sums[v][i], q[v], in[h][i], step, is_unsigned (f, unpacked));
       }
     }
   }

@@ -4,8 +4,8 @@
  *     dot_halves (format, unpacked, quants, x, groups, h0, h1, starts, sums, V, M)
  *
  * which makes sums[v][i] of starts[i] and the products of halves @h0 … @h1 of a group: V registers of four outputs whose quants begin
- * at @quants, and M activation blocks @groups apart. With OX_USE_MATRICES it has also defined
- * what many activation rows need: UnpackedGroup, unpack_group(), TileRows, prepare_rows() and many_tile().
+ * at @quants, and M activation blocks @groups apart. With OX_USE_MATRICES it has also defined what many activation rows
+ * need: UnpackedGroup, unpack_group(), TileRows, prepare_rows() and many_tile().
  *
  * Up to MANY_ROWS - 1 activation rows read panels as they are, up to four rows at a time. For more, parts of two panels are unpacked
  * on the stack: quants with their sign and scales as floats, which then serve all activation rows. Float sums travel between the
@@ -17,10 +17,10 @@
  * the loops over groups; the first number is that of one row, the second of four, the third of many:
  *
  *                      neon                dotprod             i8mm
- *     u4-g32           0.36  0.33  0.28    0.22  0.16  0.125   0.22  0.16  0.084
- *     u4-g32-affine    0.38  0.34  0.31    0.25  0.19  0.16    0.25  0.19  0.096
- *     s8-g32           0.45  0.39  0.35    0.23  0.17  0.12    0.18  0.17  0.084
- *     u6-g16           0.37  0.39  0.34    0.22  0.22  0.17    0.22  0.22  0.12
+ *     u4-g32           0.36  0.33  0.28    0.22  0.17  0.12    0.23  0.17  0.080
+ *     u4-g32-affine    0.38  0.34  0.31    0.26  0.19  0.16    0.26  0.19  0.093
+ *     s8-g32           0.45  0.39  0.35    0.24  0.16  0.12    0.18  0.15  0.080
+ *     u6-g16           0.37  0.39  0.34    0.22  0.20  0.17    0.22  0.20  0.115
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
