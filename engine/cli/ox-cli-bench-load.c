@@ -11,8 +11,8 @@
 
 #define PROMPT 512
 #define WRITTEN 16
-/* Tokens of the session: its state counts as memory. */
-#define CONTEXT 8192
+/* As long a context as is used: what is planned for it is then also taken. */
+#define CONTEXT (PROMPT + WRITTEN)
 
 typedef struct {
   double seconds;      /* until a session could take tokens */
@@ -36,7 +36,8 @@ forget_peak (void)
 static gboolean
 use_a_little (OxBench *bench, OxModel *model, OxSession *session, GError **error)
 {
-  guint vocab = model->config->vocab_size, prompt = MIN (PROMPT, model->plan->context_length / 2);
+  guint vocab = model->config->vocab_size, context = model->plan->context_length;
+  guint prompt = MIN (PROMPT, context - MIN (WRITTEN, context / 2));
   g_autofree guint32 *ids = g_new (guint32, prompt);
   g_autofree float *logits = g_new (float, vocab);
 
@@ -44,7 +45,7 @@ use_a_little (OxBench *bench, OxModel *model, OxSession *session, GError **error
     ids[i] = (guint32) ((i + 1) * G_GUINT64_CONSTANT (7919) % vocab);
   if (!ox_session_eval (session, ids, prompt, OX_LOGITS_LAST, logits, bench->cli->cancellable, error))
     return FALSE;
-  for (guint i = 0; i < WRITTEN; i++) {
+  for (guint i = 0; i < WRITTEN && prompt + i < context; i++) {
     guint32 id = (guint32) model->kernels->argmax (logits, vocab);
 
     if (!ox_session_eval (session, &id, 1, OX_LOGITS_LAST, logits, bench->cli->cancellable, error))

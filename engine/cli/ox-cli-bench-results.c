@@ -69,7 +69,7 @@ ox_bench_add (OxBench *bench,
     result->has_work = TRUE;
   }
   g_ptr_array_add (bench->results, result);
-  ox_bench_say (bench, "  %-36s %u %-11s %10.2f %s", name, threads, level, value, unit);
+  ox_bench_say (bench, "  %-42s %u %-11s %10.2f %s", name, threads, level, value, unit);
   return result;
 }
 
@@ -111,7 +111,7 @@ ox_bench_write_text (OxBench *bench)
     g_autofree char *value = write_number (result->value);
     g_autofree char *limit = write_number (result->limit);
 
-    g_string_append_printf (line, "%-36s %2u %-11s %10s %-6s", result->name, result->threads, result->level, value,
+    g_string_append_printf (line, "%-42s %2u %-11s %10s %-6s", result->name, result->threads, result->level, value,
                             result->unit);
     if (!isnan (result->limit))
       g_string_append_printf (line, " %5.1f %% of %s", 100 * ox_bench_result_fraction (result), limit);
