@@ -55,6 +55,7 @@ void ox_vector_init_avx2 (OxKernels *table);
 void ox_vector_init_avx512 (OxKernels *table);
 void ox_attention_init_avx512bf16 (OxKernels *table);
 void ox_vector_init_neon (OxKernels *table);
+void ox_attention_init_neon_bf16 (OxKernels *table);
 
 /* Convolutions and what else networks for pictures need, for the instruction sets in @flags (ox-image.c). */
 void ox_image_init (OxKernels *table, uint32_t flags);

@@ -37,7 +37,7 @@ static const Level levels[] = {
   { OX_CPU_NEON, &ox_panel_neon, NULL },
   { OX_CPU_NEON | OX_CPU_DOTPROD, &ox_panel_dotprod, NULL },
   { OX_CPU_NEON | OX_CPU_DOTPROD | OX_CPU_I8MM, &ox_panel_i8mm, NULL },
-  { OX_CPU_NEON | OX_CPU_ARM_BF16, &ox_linear_neon_bf16, NULL },
+  { OX_CPU_NEON | OX_CPU_ARM_BF16, &ox_linear_neon_bf16, ox_attention_init_neon_bf16 },
 #endif
 };
 _Static_assert (sizeof levels / sizeof levels[0] < OX_MAX_LINEAR_SETS, "room for all sets");
