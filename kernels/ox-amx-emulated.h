@@ -205,6 +205,71 @@ vf_add (VF a, VF b)
 }
 
 static inline VF
+vf_sub (VF a, VF b)
+{
+  FOR_LANES a.lane[i] -= b.lane[i];
+  return a;
+}
+
+static inline VF
+vf_div (VF a, VF b)
+{
+  FOR_LANES a.lane[i] /= b.lane[i];
+  return a;
+}
+
+static inline VF
+vf_max (VF a, VF b)
+{
+  FOR_LANES a.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
+  return a;
+}
+
+static inline VF
+vf_min (VF a, VF b)
+{
+  FOR_LANES a.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
+  return a;
+}
+
+static inline VF
+vf_round (VF a)
+{
+  FOR_LANES a.lane[i] = nearbyintf (a.lane[i]);
+  return a;
+}
+
+static inline VF
+vf_scale_exponent (VF a, VF n)
+{
+  FOR_LANES a.lane[i] = ldexpf (a.lane[i], (int) n.lane[i]);
+  return a;
+}
+
+static inline VF
+vf_abs (VF a)
+{
+  FOR_LANES a.lane[i] = fabsf (a.lane[i]);
+  return a;
+}
+
+static inline VF
+vf_less (VF a, VF b, VF x, VF y)
+{
+  FOR_LANES a.lane[i] = a.lane[i] < b.lane[i] ? x.lane[i] : y.lane[i];
+  return a;
+}
+
+static inline VF
+vf_load_bf16 (const void *p)
+{
+  const uint16_t *half = p;
+  VF v;
+  FOR_LANES v.lane[i] = ox_bf16_to_f32 (half[i]);
+  return v;
+}
+
+static inline VF
 vf_mul (VF a, VF b)
 {
   FOR_LANES a.lane[i] *= b.lane[i];

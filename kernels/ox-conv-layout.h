@@ -31,7 +31,8 @@ ox_conv_layout (const OxConvKernel *kernel, const OxConvShape *shape)
 
   if (most < OX_CONV_LEAST_STEPS)
     most = OX_CONV_LEAST_STEPS;
-  layout.steps = (shape->in_channels + kernel->step_channels - 1) / kernel->step_channels;
+  layout.steps = (shape->in_channels - 1) / kernel->step_channels + 1;
+  layout.steps = (layout.steps + kernel->step_multiple - 1) / kernel->step_multiple * kernel->step_multiple;
   layout.n_blocks = (layout.steps + most - 1) / most;
   layout.block_steps = (layout.steps + layout.n_blocks - 1) / layout.n_blocks;
   if (layout.n_blocks > 1)
@@ -63,13 +64,22 @@ ox_conv_reach (size_t n, size_t stride, size_t kernel)
   return (n - 1) * stride + kernel;
 }
 
-/* Floats that hold the unfinished sums of an item, each tile of pixels rounded up. */
+/* Pixels that are computed for a tile of @height × @width: those left over in the last that are computed together count, too. */
+static inline size_t
+ox_conv_computed (const OxConvKernel *kernel, size_t height, size_t width)
+{
+  size_t n = kernel->tile_pixels;
+
+  return kernel->in_rows ? height * ((width + n - 1) / n * n) : (height * width + n - 1) / n * n;
+}
+
+/* Floats that hold the unfinished sums of an item. */
 static inline size_t
 ox_conv_sums (const OxConv *conv)
 {
-  size_t tile = conv->w->kernel->tile_pixels, pixels = conv->tile_height * conv->tile_width;
+  const OxConvKernel *kernel = conv->w->kernel;
 
-  return (pixels + tile - 1) / tile * tile * conv->item_panels * conv->w->kernel->panel_channels;
+  return ox_conv_computed (kernel, conv->tile_height, conv->tile_width) * conv->item_panels * kernel->panel_channels;
 }
 
 /* What an item computes. */

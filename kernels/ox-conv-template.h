@@ -1,8 +1,9 @@
 /* Convolutions, written once over the vectors of ox-simd-*.h; see ox-conv.h. The including file has included one of those, and defined
  * CONV_TILE_VECTORS and CONV_TILE_PIXELS: the sums that stay in registers, vectors of output channels × output pixels. For pairs of bf16
  * it has defined CONV_PAIRS, too, and
- *   vf_dot_bf16 (a, b, sum)      sum + the products of both bf16 numbers in each lane of a and b
+ *   vf_dot_bf16 (a, b, sum)      sum + the products of both bf16 numbers in each lane of a and b (not with CONV_MULTIPLY)
  *   vf_store_bf16_n (p, v, n)    the first n ≤ VF_LANES lanes rounded to nearest, ties to even
+ * Where it multiplies in its own way, it has defined CONV_MULTIPLY as the names of its functions, for panels of 1, 2 … vectors, and CONV_STEP_MULTIPLE.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -28,6 +29,10 @@ enum {
 #define KIND_STEP_CHANNELS(KIND) ((KIND) == KIND_PAIRS ? 2 : 1)
 #define KIND_WEIGHT_BYTES(KIND) ((KIND) == KIND_F32 || (KIND) == KIND_PAIRS ? 4 : 2)
 
+#ifndef CONV_STEP_MULTIPLE
+#define CONV_STEP_MULTIPLE 1
+#endif
+
 /* ---- Packing: [panel][block][tap][step][output channel of the panel] ---------------------------------------------------- */
 
 /* Vectors of output channels in panel @p of @out channels. */
@@ -46,7 +51,7 @@ packed_bytes (const int kind, const OxConvShape *shape, size_t *bytes)
 
   if (n == 0 || shape->out_channels == 0 || shape->kernel_height == 0 || shape->kernel_width == 0)
     return false;
-  n = (n - 1) / KIND_STEP_CHANNELS (kind) + 1;
+  n = ((n - 1) / KIND_STEP_CHANNELS (kind) / CONV_STEP_MULTIPLE + 1) * CONV_STEP_MULTIPLE;
   lanes *= (shape->out_channels - 1) / VF_LANES + 1;
   if (__builtin_mul_overflow (n, shape->kernel_height, &n) || __builtin_mul_overflow (n, shape->kernel_width, &n) ||
       __builtin_mul_overflow (n, lanes, &n) || __builtin_mul_overflow (n, KIND_WEIGHT_BYTES (kind), &n) ||
@@ -134,7 +139,7 @@ pack (const int kind, OxPackedConv *w, const void *src, size_t begin, size_t end
     size_t rows = end - o < PANEL_CHANNELS ? end - o : PANEL_CHANNELS;
     uint8_t *dst = (uint8_t *) w->data + o / PANEL_CHANNELS * ox_conv_panel_bytes (w->kernel, &layout);
 
-    if (rows < width || w->shape.in_channels % pair != 0)
+    if (rows < width || w->shape.in_channels % (pair * CONV_STEP_MULTIPLE) != 0)
       memset (dst, 0, layout.taps * layout.steps * width * bytes);
     for (size_t b = 0; b < layout.n_blocks; b++) {
       size_t steps = ox_conv_block_steps (&layout, b), first = b * layout.block_steps * pair;
@@ -226,6 +231,9 @@ gather_row (const int kind,
     const float *x = row + ox_conv_source (column + i, conv->width, conv->resized_width) * conv->x_stride;
     prefetch_lines ((const uint8_t *) x, next_row, channels * sizeof (float));
     gather_pixel (kind, dst + i * steps, x, scale, shift, channels, norm, silu);
+    if (CONV_STEP_MULTIPLE > 1)
+      for (size_t s = (channels + 1) / KIND_STEP_CHANNELS (kind); s < steps; s++)
+        dst[i * steps + s] = 0;
   }
 }
 
@@ -294,6 +302,8 @@ typedef struct {
   size_t channel;       /* the first of the panel */
   bool first, last;     /* block */
 } Part;
+
+#ifndef CONV_MULTIPLY
 
 /* Where the pixels of a tile have their input, and the result. A tile that is not full repeats its last pixel. */
 typedef struct {
@@ -424,6 +434,8 @@ multiply (const int kind, const Part *part, const size_t V)
   }
 }
 
+#endif
+
 /* ---- Items ------------------------------------------------------------------------------------------------------------------ */
 
 /* The weights of panel @p, block @b. */
@@ -470,10 +482,13 @@ run (const int kind, void (*const multiply_vectors[]) (const Part *), const OxCo
     multiply (KIND_##KIND, part, V);                                                                                   \
   }
 
-#if CONV_TILE_VECTORS == 4
+#if defined(CONV_MULTIPLY)
+#define MULTIPLY_ALL(KIND)
+#define MULTIPLY_LIST(KIND) CONV_MULTIPLY
+#elif CONV_TILE_VECTORS == 4
 #define MULTIPLY_ALL(KIND) MULTIPLY (KIND, 1) MULTIPLY (KIND, 2) MULTIPLY (KIND, 3) MULTIPLY (KIND, 4)
 #define MULTIPLY_LIST(KIND) multiply_##KIND##_1, multiply_##KIND##_2, multiply_##KIND##_3, multiply_##KIND##_4
-#elif CONV_TILE_VECTORS == 2
+#else
 #define MULTIPLY_ALL(KIND) MULTIPLY (KIND, 1) MULTIPLY (KIND, 2)
 #define MULTIPLY_LIST(KIND) multiply_##KIND##_1, multiply_##KIND##_2
 #endif
@@ -501,6 +516,8 @@ run (const int kind, void (*const multiply_vectors[]) (const Part *), const OxCo
     .tile_pixels = CONV_TILE_PIXELS,                                                                                   \
     .step_channels = KIND_STEP_CHANNELS (KIND_##KIND),                                                                 \
     .weight_bytes = KIND_WEIGHT_BYTES (KIND_##KIND),                                                                   \
+    .step_multiple = CONV_STEP_MULTIPLE,                                                                               \
+    .in_rows = CONV_STEP_MULTIPLE > 1,                                                                                 \
     .packed_bytes = packed_bytes_##KIND,                                                                               \
     .pack = pack_##KIND,                                                                                               \
     .run = run_##KIND }

@@ -59,7 +59,7 @@ cost (const OxConv *conv, const OxConvLayout *layout, unsigned n_threads)
   size_t pixels = conv->tile_height * conv->tile_width;
   double outputs = (double) (conv->item_panels * kernel->panel_channels);
   double steps = (double) (layout->taps * layout->steps);
-  double computed = (double) part (pixels, kernel->tile_pixels) * (double) kernel->tile_pixels * outputs * steps;
+  double computed = (double) ox_conv_computed (kernel, conv->tile_height, conv->tile_width) * outputs * steps;
   double gathered = (double) height * (double) width;
   double items = (double) (conv->tiles_y * conv->tiles_x * conv->tiles_c) * (double) conv->images;
   double one;
@@ -170,10 +170,11 @@ ox_conv_plan (OxConv *conv, unsigned n_threads)
   cut (conv, &layout, n_threads);
   conv->n_items = conv->images * conv->tiles_y * conv->tiles_x * conv->tiles_c;
 
-  /* Gathered input, whole cache lines of it, and unfinished sums behind it. */
+  /* Gathered input, what lies beyond it when the last of its rows counts as a full one, whole cache lines of it, and unfinished sums behind. */
   gathered = ox_conv_reach (conv->tile_height, conv->stride, shape->kernel_height);
   if (__builtin_mul_overflow (gathered, ox_conv_reach (conv->tile_width, conv->stride, shape->kernel_width),
                               &gathered) ||
+      (kernel->in_rows && __builtin_add_overflow (gathered, kernel->tile_pixels * conv->stride, &gathered)) ||
       __builtin_mul_overflow (gathered, layout.block_steps * sizeof (float), &gathered) ||
       __builtin_add_overflow (gathered, 63, &gathered) ||
       __builtin_add_overflow (gathered & ~(size_t) 63, ox_conv_sums (conv) * sizeof (float), &bytes))
@@ -295,6 +296,7 @@ run_c (const OxConv *conv, size_t item, void *scratch)
     .panel_channels = PANEL,                                                                                           \
     .tile_pixels = 1,                                                                                                  \
     .step_channels = 1,                                                                                                \
+    .step_multiple = 1,                                                                                                \
     .weight_bytes = sizeof (float),                                                                                    \
     .packed_bytes = packed_bytes_c,                                                                                    \
     .pack = pack_c,                                                                                                    \

@@ -82,7 +82,9 @@ struct OxConvKernel {
   size_t tile_pixels;    /* output pixels that are computed together */
   size_t
     step_channels; /* input channels that one step of the product takes: 2 where it multiplies pairs of bf16, else 1 */
-  size_t weight_bytes; /* of a step and output channel */
+  size_t weight_bytes;  /* of a step and output channel */
+  size_t step_multiple; /* the steps of a pixel are filled up with zeros to a multiple of that */
+  bool in_rows;         /* the pixels that are computed together lie in one row */
   /* False on overflow, or when a size is 0. */
   bool (*packed_bytes) (const OxConvShape *shape, size_t *bytes);
   /* Packs output channels [begin, end), @begin a multiple of panel_channels; @src points at channel @begin of the source. */
@@ -93,7 +95,7 @@ struct OxConvKernel {
 /* The kernel of @table for weights of @type; NULL for a type other than F32, F16 and BF16.
  *
  * With OX_PRECISION_EXACT activations stay float32. With OX_PRECISION_FAST and weights of 16 bits, both are rounded to bf16 where the processor
- * multiplies that faster than float32 (OX_CPU_FAST_BF16). F16 too: it loses three bits of its weights, no more than rounding activations costs,
+ * multiplies that faster than float32 (OX_CPU_FAST_BF16, OX_CPU_AMX_BF16). F16 too: it loses three bits of its weights, no more than rounding activations costs,
  * and is twice as fast. Elsewhere they are expanded to float32 on their way to the arithmetic. */
 const OxConvKernel *ox_conv_kernel (const OxKernels *table, uint32_t type, OxPrecision precision);
 

@@ -218,6 +218,8 @@ ox_image_init (OxKernels *table, uint32_t flags)
     ox_image_init_avx512 (table);
   if ((flags & OX_CPU_AVX512_BF16) && (flags & OX_CPU_FAST_BF16))
     ox_image_init_avx512bf16 (table);
+  if ((flags & OX_CPU_AVX512_BF16) && (flags & OX_CPU_AMX_BF16))
+    table->conv_pairs = &ox_conv_amx;
 #elif defined(__aarch64__)
   if (flags & OX_CPU_NEON)
     ox_image_init_neon (table);

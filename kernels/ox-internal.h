@@ -64,6 +64,7 @@ void ox_image_init_avx2 (OxKernels *table);
 void ox_image_init_avx512 (OxKernels *table);
 void ox_image_init_avx512bf16 (OxKernels *table);
 void ox_image_init_neon (OxKernels *table);
+extern const OxConvKernel ox_conv_amx; /* on pairs */
 
 /* The cgroup CPU limit in cores, rounded up, 0 when there is none; the two paths are arguments so that it can be tested. */
 unsigned ox_cpu_quota (const char *proc_self_cgroup, const char *cgroup_root);

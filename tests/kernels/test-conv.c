@@ -12,6 +12,14 @@
 #include "ox-attention-convert.h"
 #include "ox-conv.h"
 
+#ifdef OX_AMX_EMULATED
+#include "ox-amx.h"
+
+/* Tiles in plain C stand for the processor's. */
+OxEmulatedTiles ox_emulated_tiles;
+extern const OxConvKernel ox_conv_amx_emulated;
+#endif
+
 typedef struct {
   OxConvShape shape; /* in, out, height and width of the kernel */
   size_t images, height, width;
@@ -324,11 +332,17 @@ check_case (const KernelLevel *level, const Case *test, const Mode *mode, Kernel
 static void
 test_shapes (gconstpointer data)
 {
+  /* A third of all pairs, where an emulator runs them. */
+#ifdef OX_AMX_EMULATED
+  bool quick = true;
+#else
+  bool quick = g_getenv ("OX_TEST_QUICK") != NULL;
+#endif
   KernelRandom random = { 11 };
 
   for (size_t m = 0; m < G_N_ELEMENTS (modes); m++)
     for (size_t c = 0; c < G_N_ELEMENTS (cases); c++)
-      if (c < 5 || modes[m].source == modes[m].held)
+      if ((c < 5 || modes[m].source == modes[m].held) && (!quick || (c + m) % 3 == 0))
         check_case (data, &cases[c], &modes[m], INPUT_NORMAL, &random);
 }
 
@@ -480,6 +494,34 @@ test_impossible (gconstpointer data)
   g_assert_null (ox_conv_kernel (&level->kernels, 77, OX_PRECISION_EXACT));
 }
 
+#ifdef OX_AMX_EMULATED
+
+/* The level to test: what multiplies pairs, and the C reference. */
+static const KernelLevel *
+tested_levels (size_t *n)
+{
+  static KernelLevel level = { .name = "amx-emulated" };
+
+  ox_kernels_init (&level.kernels, 0);
+  level.kernels.conv_pairs = &ox_conv_amx_emulated;
+  *n = 1;
+  return &level;
+}
+
+static void
+test_tiles (void)
+{
+  g_assert_cmpuint (ox_emulated_tiles.configurations, >, 0);
+  g_assert_cmpuint (ox_emulated_tiles.faults, ==, 0);
+  g_assert_cmpuint (ox_emulated_tiles.config.palette, ==, 0);
+}
+
+#else
+
+#define tested_levels kernel_levels
+
+#endif
+
 int
 main (int argc, char **argv)
 {
@@ -491,7 +533,7 @@ main (int argc, char **argv)
     { "plans", test_plans },   { "impossible", test_impossible },
   };
   size_t n_levels;
-  const KernelLevel *levels = kernel_levels (&n_levels);
+  const KernelLevel *levels = tested_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
   for (size_t l = 0; l < n_levels; l++)
@@ -499,5 +541,8 @@ main (int argc, char **argv)
       g_autofree char *path = g_strdup_printf ("/conv/%s/%s", levels[l].name, tests[t].name);
       g_test_add_data_func (path, &levels[l], tests[t].func);
     }
+#ifdef OX_AMX_EMULATED
+  g_test_add_func ("/conv/amx-emulated/tiles", test_tiles);
+#endif
   return g_test_run ();
 }
