@@ -8,8 +8,8 @@
 
 #define PANEL_LEVEL "avx512vnni"
 #define PANEL_VNNI 1
-#define TILE_PANELS 2
-#define TILE_ROWS 6
+#define TILE_PANELS 4
+#define TILE_ROWS 3
 #define FEW_ROWS 8
 
 #include "ox-panel-zmm.h"

@@ -9,7 +9,7 @@
 #define PANEL_LEVEL "avxvnni"
 #define PANEL_VNNI 1
 #define TILE_PANELS 1
-#define TILE_ROWS 4
+#define TILE_ROWS 5
 #define FEW_ROWS 4
 
 #include "ox-panel-ymm.h"

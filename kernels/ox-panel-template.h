@@ -15,13 +15,14 @@
 
 #define TILE_VECTORS (TILE_PANELS * PANEL_VECTORS)
 
-/* Groups of 32 columns that are unpacked at once, an even number: 10 KiB a panel. */
-#define BLOCK_GROUPS 16
+/* Groups of 32 columns that a block has, an even number: 10 or 5 KiB a panel, 20 KiB in all. */
+#define BLOCK_GROUPS (TILE_PANELS > 2 ? 8 : 16)
 /* Of a panel: rows' scales, quants and at most four half floats a row and group. */
 #define BLOCK_BYTES (OX_PANEL_ROWS * (sizeof (float) + BLOCK_GROUPS * (32 + 4 * sizeof (uint16_t))))
-/* Of activations: they share a second cache of half a megabyte or more with the weights and y. */
+/* Of activations, and rows of them: they share a second cache of half a megabyte or more with the weights and y. Weights are read
+ * again for every so many rows, and y for every part of the columns. */
 #define PART_BYTES (256u << 10)
-#define PART_ROWS 512
+#define PART_ROWS 256
 
 /* ---- Totals -------------------------------------------------------------------------------------------------------- */
 
@@ -143,7 +144,7 @@ unpacked_format (OxPanelFormat f)
 
 /* @groups groups of one panel with half bytes to @dst, as if both began with the first of them. */
 ALWAYS_INLINE void
-unpack_groups (const OxPanelFormat f, const uint8_t *panel, uint8_t *dst, size_t groups, size_t ahead)
+unpack_groups (const OxPanelFormat f, const uint8_t *panel, uint8_t *dst, size_t groups)
 {
   const OxPanelFormat to = unpacked_format (f);
 
@@ -151,8 +152,6 @@ unpack_groups (const OxPanelFormat f, const uint8_t *panel, uint8_t *dst, size_t
     const uint8_t *quants = panel + ox_panel_quants_offset (f, g);
     uint8_t *out = dst + ox_panel_quants_offset (to, g);
 
-    if (g % 2 == 0)
-      prefetch_lines (panel + ox_panel_scales_offset (f, g), ahead, ox_panel_pair_bytes (f));
     memcpy (dst + ox_panel_scales_offset (to, g), panel + ox_panel_scales_offset (f, g), ox_panel_scales_bytes (f));
     UNROLL
     for (size_t step = 0; step < 4; step++) {
@@ -172,7 +171,8 @@ typedef struct {
   const uint8_t *block; /* as if it began with the first of these columns */
   size_t panel_bytes, block_bytes;
   size_t groups;
-  size_t ahead;     /* at which memory is asked for by the first tile */
+  const uint8_t *next; /* the block after this one, about as long, or beyond the weights */
+  size_t next_bytes;
   bool first, last; /* of all columns */
 } PanelBlock;
 
@@ -187,8 +187,6 @@ block_rows (const OxPanelFormat f,
             size_t y_stride,
             size_t rows)
 {
-  size_t ahead = b->ahead;
-
 #define BLOCK_TILE(M)                                                                                                  \
   do {                                                                                                                 \
     VF totals[MAX_VECTORS][MAX_ROWS];                                                                                  \
@@ -196,16 +194,24 @@ block_rows (const OxPanelFormat f,
       clear_totals (totals, TILE_VECTORS, M);                                                                          \
     else                                                                                                               \
       load_totals (y, y_stride, rows, totals, TILE_VECTORS, M);                                                        \
-    panel_tile (unpacked_format (f), b->block, b->block_bytes, x, x_stride, b->groups, ahead, f.bits == 8, totals,     \
-                TILE_VECTORS, M);                                                                                      \
+    panel_tile (unpacked_format (f), b->block, b->block_bytes, x, x_stride, b->groups, 0, false, totals, TILE_VECTORS, \
+                M);                                                                                                    \
     store_totals (b->panel, b->panel_bytes, b->last, totals, y, y_stride, rows, TILE_VECTORS, M);                      \
   } while (0)
 
-  for (; m >= TILE_ROWS; m -= TILE_ROWS, x += TILE_ROWS * x_stride, y += TILE_ROWS * y_stride) {
-    BLOCK_TILE (TILE_ROWS);
-    ahead = 0;
+  /* What is read next, asked for in as many parts as there are tiles. */
+  size_t tiles = (m + TILE_ROWS - 1) / TILE_ROWS,
+         share = (b->next_bytes / tiles + LINE_BYTES) / LINE_BYTES * LINE_BYTES;
+
+  for (size_t t = 0; t < tiles; t++, x += TILE_ROWS * x_stride, y += TILE_ROWS * y_stride) {
+    for (size_t p = 0; p < TILE_PANELS; p++)
+      for (size_t n = t * share; n < (t + 1) * share && n < b->next_bytes; n += LINE_BYTES)
+        __builtin_prefetch (b->next + p * b->panel_bytes + n, 0, 2);
+    if (m - t * TILE_ROWS >= TILE_ROWS)
+      BLOCK_TILE (TILE_ROWS);
+    else
+      TILE_SWITCH (m - t * TILE_ROWS, TILE_ROWS - 1, BLOCK_TILE);
   }
-  TILE_SWITCH (m, TILE_ROWS - 1, BLOCK_TILE);
 #undef BLOCK_TILE
 }
 
@@ -223,21 +229,21 @@ panels_part (const OxPanelFormat f,
              size_t rows)
 {
   uint8_t unpacked[TILE_PANELS * BLOCK_BYTES] __attribute__ ((aligned (64)));
-  /* Where columns are cut the memory ahead is not what is read next. */
-  PanelBlock block = { .panel = panel,
-                       .panel_bytes = ox_panel_bytes (f, groups * 32),
-                       .ahead = g == 0 && end == groups ? PREFETCH_BYTES : 0 };
+  PanelBlock block = { .panel = panel, .panel_bytes = ox_panel_bytes (f, groups * 32) };
+  const uint8_t *next_panels = panel + TILE_PANELS * block.panel_bytes + g / 2 * ox_panel_pair_bytes (f);
 
   for (; g < end; g += block.groups) {
     const uint8_t *from = panel + g / 2 * ox_panel_pair_bytes (f);
 
     block.groups = end - g < BLOCK_GROUPS ? end - g : BLOCK_GROUPS;
+    block.next_bytes = (block.groups + 1) / 2 * ox_panel_pair_bytes (f);
+    block.next = g + block.groups < end ? from + block.next_bytes : next_panels;
     block.first = g == 0;
     block.last = g + block.groups == groups;
     block.block = f.bits == 8 ? from : unpacked;
     block.block_bytes = f.bits == 8 ? block.panel_bytes : BLOCK_BYTES;
     for (size_t p = 0; f.bits != 8 && p < TILE_PANELS; p++)
-      unpack_groups (f, from + p * block.panel_bytes, unpacked + p * block.block_bytes, block.groups, block.ahead);
+      unpack_groups (f, from + p * block.panel_bytes, unpacked + p * block.block_bytes, block.groups);
     block_rows (f, &block, x + g, groups, m, y, y_stride, rows);
   }
 }

@@ -15,7 +15,7 @@
 
 /* Vectors that a panel has, and the most of either that a tile has. */
 #define PANEL_VECTORS (OX_PANEL_ROWS / VF_LANES)
-#define MAX_VECTORS 2
+#define MAX_VECTORS 4
 #define MAX_ROWS 8
 
 /* Where vector @v of consecutive panels, each of @bytes, begins, at @per_row bytes a row. */
@@ -48,19 +48,19 @@ has_zero_point (const OxPanelFormat f)
   return !f.affine && !is_signed (f);
 }
 
-/* factor · Σ q_x over part @part of a block: both halves where 32 elements share a scale, or one. */
-ALWAYS_INLINE VI
-scaled_sum (const OxPanelFormat f, const OxBlockQ8 *block, const size_t part, const int16_t factor)
+/* Σ q_x over part @part of a block: all of it where 32 elements share a scale, else a half. A scalar: in vectors it would take an
+ * instruction of those that are scarce. */
+ALWAYS_INLINE int32_t
+part_sum (const OxPanelFormat f, const OxBlockQ8 *block, const size_t part)
 {
-  return vi_madd16 (vi_set4 (block->sum),
-                    vi_set_pair (f.group == 32 || part == 0 ? factor : 0, f.group == 32 || part == 1 ? factor : 0));
+  return f.group == 32 ? block->sum[0] + block->sum[1] : block->sum[part];
 }
 
 /* What the zero point adds to the sum of a part. */
 ALWAYS_INLINE VI
 zero_point_sum (const OxPanelFormat f, const OxBlockQ8 *block, const size_t part)
 {
-  return has_zero_point (f) ? scaled_sum (f, block, part, (int16_t) -(int) f.zero_point) : vi_zero ();
+  return has_zero_point (f) ? vi_set32 (-(int32_t) f.zero_point * part_sum (f, block, part)) : vi_zero ();
 }
 
 #if PANEL_VNNI
@@ -147,7 +147,7 @@ dot_steps (const OxPanelFormat f,
           VI products = vi_maddubs (magnitude[v], is_signed (f) ? vi_sign8 (in, q[v]) : in);
           pairs[v][i] = step == begin ? products : vi_add16 (pairs[v][i], products);
           if (together == 1) {
-            pairs[v][i] = vi_madd16 (pairs[v][i], vi_set_pair (1, 1));
+            pairs[v][i] = vi_madd16 (pairs[v][i], vi_ones16 ());
             sums[v][i] = step == first ? pairs[v][i] : vi_add32 (sums[v][i], pairs[v][i]);
           }
         }
@@ -157,7 +157,7 @@ dot_steps (const OxPanelFormat f,
     for (size_t v = 0; v < V; v++) {
       UNROLL
       for (size_t i = 0; i < M && together > 1; i++) {
-        pairs[v][i] = vi_madd16 (pairs[v][i], vi_set_pair (1, 1));
+        pairs[v][i] = vi_madd16 (pairs[v][i], vi_ones16 ());
         sums[v][i] = begin == first ? pairs[v][i] : vi_add32 (sums[v][i], pairs[v][i]);
       }
     }
@@ -221,10 +221,9 @@ panel_tile (const OxPanelFormat f,
       UNROLL
       for (size_t i = 0; i < M; i++) {
         const OxBlockQ8 *block = x + i * x_stride;
-        VF scale = vf_set1 (block->scale), x_sum = scale;
+        VF scale = vf_set1 (block->scale);
+        VF x_sum = f.affine ? vf_set1 (block->scale * (float) part_sum (f, block, part)) : scale;
 
-        if (f.affine)
-          x_sum = vf_mul (scale, vf_from_int (scaled_sum (f, block, part, 1)));
         UNROLL
         for (size_t v = 0; v < V; v++) {
           totals[v][i] = vf_fma (vf_mul (vf_from_int (sums[v][i]), scale), d[v], totals[v][i]);

@@ -37,11 +37,17 @@ vi_set4 (const void *p)
   return _mm512_set1_epi32 (four);
 }
 
-/* The same two 16-bit numbers in all lanes, @low at the lower address. */
+/* The same number in all lanes. */
 ALWAYS_INLINE VI
-vi_set_pair (int16_t low, int16_t high)
+vi_set32 (int32_t x)
 {
-  return _mm512_set1_epi32 ((int32_t) ((uint32_t) (uint16_t) low | (uint32_t) (uint16_t) high << 16));
+  return _mm512_set1_epi32 (x);
+}
+
+ALWAYS_INLINE VI
+vi_ones16 (void)
+{
+  return _mm512_set1_epi16 (1);
 }
 
 ALWAYS_INLINE VI
