@@ -5,6 +5,8 @@
  */
 #include "ox-internal.h"
 
+#include "ox-conv.h"
+
 #if defined(OX_AMX_EMULATED) || (defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AVX512BF16__))
 
 #include "ox-amx.h"
