@@ -14,15 +14,18 @@
 typedef struct {
   const char *name;
   guint n_heads, n_kv_heads, head_dim, window;
+  OxType type; /* of keys and values */
+  OxPeakKind kind;
   gboolean quick;
 } AttentionShape;
 
 /* Of Gemma 4 E2B's full and sliding layers, of Qwen3.5 0.8B and 2B, and of small models. */
 static const AttentionShape attention_shapes[] = {
-  { "d512", 8, 1, 512, 0, TRUE },
-  { "d256-w512", 8, 1, 256, 512, FALSE },
-  { "d256", 8, 2, 256, 0, TRUE },
-  { "d64", 9, 3, 64, 0, FALSE },
+  { "d512", 8, 1, 512, 0, OX_TYPE_F16, OX_PEAK_F32, TRUE },
+  { "d512-bf16", 8, 1, 512, 0, OX_TYPE_BF16, OX_PEAK_BF16, FALSE },
+  { "d256-w512", 8, 1, 256, 512, OX_TYPE_F16, OX_PEAK_F32, FALSE },
+  { "d256", 8, 2, 256, 0, OX_TYPE_F16, OX_PEAK_F32, TRUE },
+  { "d64", 9, 3, 64, 0, OX_TYPE_F16, OX_PEAK_F32, FALSE },
 };
 
 typedef struct {
@@ -59,18 +62,19 @@ keys_seen (const AttentionShape *shape, guint position)
 static void
 bench_attention_prefill (OxBenchPlace *place, Attention *a, const char *name, guint from, guint to)
 {
-  OxBenchWork work = { .operations = { [OX_PEAK_F32] = 1e9 } };
+  OxBenchWork work = { 0 };
   double keys = 0, seconds = 0;
 
+  work.operations[a->shape->kind] = 1e9;
   ox_bench_limits_init (&place->limits, place->threads, place->level->mask);
-  ox_bench_limits_measure (place->bench, &place->limits, 1u << OX_PEAK_F32);
+  ox_bench_limits_measure (place->bench, &place->limits, 1u << a->shape->kind);
   a->rows = ROWS;
   for (a->position = from; a->position < to && ox_bench_goes_on (place->bench); a->position += ROWS) {
     seconds += ox_bench_place_best (place, run_attention, a);
     for (guint i = 0; i < ROWS; i++)
       keys += keys_seen (a->shape, a->position + i);
   }
-  ox_bench_limits_measure (place->bench, &place->limits, 1u << OX_PEAK_F32);
+  ox_bench_limits_measure (place->bench, &place->limits, 1u << a->shape->kind);
   if (a->position >= to)
     ox_bench_place_add (place, name, "GOPS", keys * a->shape->n_heads * a->shape->head_dim * 4 / seconds * 1e-9, &work);
 }
@@ -80,7 +84,7 @@ static void
 bench_attention_decode (OxBenchPlace *place, Attention *a, const char *name, guint depth)
 {
   OxBenchWork work = { .bytes = 1e9 };
-  gsize bytes = ox_kv_bytes (a->shape->n_kv_heads, a->shape->head_dim, OX_TYPE_F16, keys_seen (a->shape, depth));
+  gsize bytes = ox_kv_bytes (a->shape->n_kv_heads, a->shape->head_dim, a->shape->type, keys_seen (a->shape, depth));
   double seconds;
 
   a->rows = 1;
@@ -94,7 +98,7 @@ static gboolean
 add_kv (Attention *a, guint context, GError **error)
 {
   OxOps *ops = a->ops;
-  OxKv *kv = ops->kv_new (ops, a->shape->n_kv_heads, a->shape->head_dim, context, OX_TYPE_F16, error);
+  OxKv *kv = ops->kv_new (ops, a->shape->n_kv_heads, a->shape->head_dim, context, a->shape->type, error);
 
   if (kv == NULL)
     return FALSE;
@@ -110,7 +114,7 @@ bench_attention (OxBenchPlace *place, const AttentionShape *shape, GError **erro
 {
   OxOps *ops = place->ops;
   guint context = 8192 + ROWS, q_cols = shape->n_heads * shape->head_dim, kv_cols = shape->n_kv_heads * shape->head_dim;
-  gsize kv_bytes = ox_kv_bytes (shape->n_kv_heads, shape->head_dim, OX_TYPE_F16, keys_seen (shape, 8192));
+  gsize kv_bytes = ox_kv_bytes (shape->n_kv_heads, shape->head_dim, shape->type, keys_seen (shape, 8192));
   g_autofree char *prefill = g_strconcat ("attention/prefill2048/", shape->name, NULL);
   g_autofree char *deep = g_strconcat ("attention/prefill256@8k/", shape->name, NULL);
   g_autofree char *decode = g_strconcat ("attention/decode@8k/", shape->name, NULL);
