@@ -1,5 +1,5 @@
-/* Convolutions for AMX: 16 output pixels of a row × 16 output channels are a tile, and 32 input channels that lie side by side in the
- * gathered input are a step of it; see ox-conv-template.h.
+/* Convolutions for AMX: 16 output pixels of a row × 16 output channels are a tile, and 32 input channels that lie side by side in
+ * the gathered input are a step of it; see ox-conv-template.h.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -35,7 +35,8 @@ vf_store_bf16_n (uint16_t *p, VF v, size_t n)
 
 #define TILE_FLOATS (OX_TILE_ROWS * VF_LANES)
 
-/* 16 pixels of a row, of which @n are wanted: their input, where their unfinished sums are ([vectors][16][16]), and which the first is. */
+/* 16 pixels of a row, of which @n are wanted: their input, where their unfinished sums are ([vectors][16][16]), and which the
+ * first is. */
 typedef struct {
   const float *input;
   float *sums;
@@ -54,7 +55,8 @@ group_at (const Part *part, size_t columns, size_t i, const size_t V)
                    it->width - x < OX_TILE_ROWS ? it->width - x : OX_TILE_ROWS };
 }
 
-/* @G groups × @V vectors. Tiles 0 to 3: sums; 4 and 5: input; 6 and 7: weights. @ahead: where to begin to ask for the next weights. */
+/* @G groups × @V vectors. Tiles 0 to 3: sums; 4 and 5: input; 6 and 7: weights. @ahead: where to begin to ask for the next
+ * weights. */
 ALWAYS_INLINE void
 multiply_groups (
   const Part *part, const Group groups[2], size_t columns, const uint8_t *ahead, const size_t G, const size_t V)

@@ -1,8 +1,8 @@
 /* How convolutions order their sums: what packing, the tiles and the plan must agree on.
  *
- * A step is what one instruction of the product takes from the input for each output: a channel in float32, or a pair of channels in bf16;
- * four bytes of gathered input either way. The steps of a pixel are cut into blocks. A sum runs over blocks, in each over the
- * rows of the kernel, and in each row over pixels and steps, which lie side by side in the gathered block.
+ * A step is what one instruction of the product takes from the input for each output: a channel in float32, or a pair of channels
+ * in bf16; four bytes of gathered input either way. The steps of a pixel are cut into blocks. A sum runs over blocks, in each
+ * over the rows of the kernel, and in each row over pixels and steps, which lie side by side in the gathered block.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -105,7 +105,8 @@ ox_conv_item (const OxConv *conv, size_t item)
   return it;
 }
 
-/* The source pixel of coordinate @i of the enlarged picture. @size: the source's; @resized: 0 or the size that it is enlarged to. */
+/* The source pixel of coordinate @i of the enlarged picture. @size: the source's; @resized: 0 or the size that it is enlarged
+ * to. */
 static inline size_t
 ox_conv_source (size_t i, size_t size, size_t resized)
 {

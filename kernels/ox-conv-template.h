@@ -1,9 +1,10 @@
-/* Convolutions, written once over the vectors of ox-simd-*.h; see ox-conv.h. The including file has included one of those, and defined
- * CONV_TILE_VECTORS and CONV_TILE_PIXELS: the sums that stay in registers, vectors of output channels × output pixels. For pairs of bf16
- * it has defined CONV_PAIRS, too, and
+/* Convolutions, written once over the vectors of ox-simd-*.h; see ox-conv.h. The including file has included one of those, and
+ * defined CONV_TILE_VECTORS and CONV_TILE_PIXELS: the sums that stay in registers, vectors of output channels × output pixels.
+ * For pairs of bf16 it has defined CONV_PAIRS, too, and
  *   vf_dot_bf16 (a, b, sum)      sum + the products of both bf16 numbers in each lane of a and b (not with CONV_MULTIPLY)
  *   vf_store_bf16_n (p, v, n)    the first n ≤ VF_LANES lanes rounded to nearest, ties to even
- * Where it multiplies in its own way, it has defined CONV_MULTIPLY as the names of its functions, for panels of 1, 2 … vectors, and CONV_STEP_MULTIPLE.
+ * Where it multiplies in its own way, it has defined CONV_MULTIPLY as the names of its functions, for panels of 1, 2 … vectors,
+ * and CONV_STEP_MULTIPLE.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */

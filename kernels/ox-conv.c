@@ -47,8 +47,8 @@ part (size_t n, size_t parts)
   return (n + parts - 1) / parts;
 }
 
-/* The cost of the whole convolution on the thread that works longest, when it is cut as @conv says; infinite where a limit is exceeded that
- * smaller tiles would keep. */
+/* The cost of the whole convolution on the thread that works longest, when it is cut as @conv says; infinite where a limit is
+ * exceeded that smaller tiles would keep. */
 static double
 cost (const OxConv *conv, const OxConvLayout *layout, unsigned n_threads)
 {
@@ -170,7 +170,8 @@ ox_conv_plan (OxConv *conv, unsigned n_threads)
   cut (conv, &layout, n_threads);
   conv->n_items = conv->images * conv->tiles_y * conv->tiles_x * conv->tiles_c;
 
-  /* Gathered input, what lies beyond it when the last of its rows counts as a full one, whole cache lines of it, and unfinished sums behind. */
+  /* Gathered input, what lies beyond it when the last of its rows counts as a full one, whole cache lines of it, and
+   * unfinished sums behind. */
   gathered = ox_conv_reach (conv->tile_height, conv->stride, shape->kernel_height);
   if (__builtin_mul_overflow (gathered, ox_conv_reach (conv->tile_width, conv->stride, shape->kernel_width),
                               &gathered) ||
@@ -187,7 +188,8 @@ ox_conv_plan (OxConv *conv, unsigned n_threads)
 
 #define PANEL 16
 
-/* Packed as float32 [out_channels / 16 rounded up, kernel_height, kernel_width, in_channels, 16]; what is left of the last panel is zero. */
+/* Packed as float32 [out_channels / 16 rounded up, kernel_height, kernel_width, in_channels, 16]; what is left of the last
+ * panel is zero. */
 static bool
 packed_bytes_c (const OxConvShape *shape, size_t *bytes)
 {

@@ -1,10 +1,11 @@
 /* Convolutions over pictures, as a matrix product whose left side is never laid out as a whole.
  *
- * Pictures are NHWC: float32 [images, height, width, channels], the channels of a pixel side by side. For each output pixel the product runs
- * over taps × input channels. The work is cut into items, each a rectangle of output pixels × a range of output channels. An item
- * gathers the rectangle of input that it needs, some channels at a time, into scratch memory that fits the second cache: there a
- * picture is doubled in size, normalised, sent through SiLU, rounded, and surrounded by zeros. Where a pixel's taps lie in that rectangle is
- * a constant distance from where they lie for its neighbour, so the product reads it as it is.
+ * Pictures are NHWC: float32 [images, height, width, channels], the channels of a pixel side by side. For each output pixel the
+ * product runs over taps × input channels. The work is cut into items, each a rectangle of output pixels × a range of output
+ * channels. An item gathers the rectangle of input that it needs, some channels at a time, into scratch memory that fits the
+ * second cache: there a picture is doubled in size, normalised, sent through SiLU, rounded, and surrounded by zeros. Where a
+ * pixel's taps lie in that rectangle is a constant distance from where they lie for its neighbour, so the product reads it as it
+ * is.
  *
  *     OxPackedConv w = { ox_conv_kernel (ox_kernels (), type, precision), type, shape };
  *     w.kernel->packed_bytes (&w.shape, &bytes); w.data = …; w.kernel->pack (&w, weights, 0, shape.out_channels);
@@ -47,19 +48,19 @@ typedef struct {
   const float *x;
   size_t x_stride;
   size_t images, height, width;
-  /* Not 0: the picture is first enlarged to this size; pixel i of n takes the pixel ⌊i · size / n⌋ ("nearest"). Twice the size for the
-   * upsampling of Stable Diffusion, or one less where the picture to be met has an odd size. */
+  /* Not 0: the picture is first enlarged to this size; pixel i of n takes the pixel ⌊i · size / n⌋ ("nearest"). Twice the size
+   * for the upsampling of Stable Diffusion, or one less where the picture to be met has an odd size. */
   size_t resized_height, resized_width;
-  /* Not NULL: x becomes x · scale[image, c] + shift[image, c], [images, in_channels] each (ox-image.h makes them of a group norm); and then, with @silu,
-   * x · sigmoid(x). Both before zeros are put around it. */
+  /* Not NULL: x becomes x · scale[image, c] + shift[image, c], [images, in_channels] each (ox-image.h makes them of a group
+   * norm). With @silu it then becomes x · sigmoid(x). Both before zeros are put around it. */
   const float *norm_scale, *norm_shift;
   bool silu;
   /* Zeros around the picture, and steps from one output pixel to the next. */
   size_t pad_top, pad_left, pad_bottom, pad_right;
   size_t stride;
 
-  /* Added to the result: bias [images, out_channels] with @bias_stride from one image to the next (0: the same for all), or NULL; residual
-   * [images, out_height, out_width, out_channels], which may be y itself, or NULL. */
+  /* Added to the result: bias [images, out_channels] with @bias_stride from one image to the next (0: the same for all), or
+   * NULL; residual [images, out_height, out_width, out_channels], which may be y itself, or NULL. */
   const float *bias;
   size_t bias_stride;
   const float *residual;
@@ -75,7 +76,8 @@ typedef struct {
   size_t scratch_bytes; /* that each thread needs, 64-byte aligned */
 } OxConv;
 
-/* {pack, run} of one layout on one instruction set. They travel together: packed weights are only read by the kernel that packed them. */
+/* {pack, run} of one layout on one instruction set. They travel together: packed weights are only read by the kernel that
+ * packed them. */
 struct OxConvKernel {
   const char *name;      /* "conv-bf16-avx512" */
   size_t panel_channels; /* output channels that are packed together */
@@ -94,13 +96,15 @@ struct OxConvKernel {
 
 /* The kernel of @table for weights of @type; NULL for a type other than F32, F16 and BF16.
  *
- * With OX_PRECISION_EXACT activations stay float32. With OX_PRECISION_FAST and weights of 16 bits, both are rounded to bf16 where the processor
- * multiplies that faster than float32 (OX_CPU_FAST_BF16, OX_CPU_AMX_BF16). F16 too: it loses three bits of its weights, no more than rounding activations costs,
- * and is twice as fast. Elsewhere they are expanded to float32 on their way to the arithmetic. */
+ * With OX_PRECISION_EXACT activations stay float32. With OX_PRECISION_FAST and weights of 16 bits, both are rounded to bf16
+ * where the processor multiplies that faster than float32 (OX_CPU_FAST_BF16, OX_CPU_AMX_BF16). F16 too: it loses three bits of
+ * its weights, no more than rounding activations costs, and is twice as fast. Elsewhere they are expanded to float32 on their
+ * way to the arithmetic. */
 const OxConvKernel *ox_conv_kernel (const OxKernels *table, uint32_t type, OxPrecision precision);
 
-/* Works out the output's size and how to cut the work, for so many threads. False when a size is 0, the kernel is larger than the padded picture,
- * or a size overflows. Needs w->kernel and w->shape, not w->data, x or y: so it also tells scratch_bytes beforehand. */
+/* Works out the output's size and how to cut the work, for so many threads. False when a size is 0, the kernel is larger than
+ * the padded picture, or a size overflows. Needs w->kernel and w->shape, not w->data, x or y: so it also tells scratch_bytes
+ * beforehand. */
 bool ox_conv_plan (OxConv *conv, unsigned n_threads);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* What networks for pictures need beside convolutions, over the vectors of ox-simd-*.h: moments of a group norm, layer norm, SiLU and
- * the kinds of GELU. Everything is static.
+/* What networks for pictures need beside convolutions, over the vectors of ox-simd-*.h: moments of a group norm, layer norm, SiLU
+ * and the kinds of GELU. Everything is static.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -158,8 +158,9 @@ gelu_tanh_of (VF x)
   return swish (x, vf_mul (x, factor));
 }
 
-/* x · Φ(x) with the normal distribution Φ(-u) = exp(-u²/2) · G(u) for u ≥ 0; G, which falls from 1/2 as slowly as 1/u, is a polynomial in t = 1 / (1 + 0.35 u)
- * (minimax on [0, 14.5], relative error 3.2e-8). What u² loses when it is rounded is known exactly and put back, since exp makes a relative error of it. */
+/* x · Φ(x) with the normal distribution Φ(-u) = exp(-u²/2) · G(u) for u ≥ 0; G, which falls from 1/2 as slowly as 1/u, is a
+ * polynomial in t = 1 / (1 + 0.35 u) (minimax on [0, 14.5], relative error 3.2e-8). What u² loses when it is rounded is known
+ * exactly and put back, since exp makes a relative error of it. */
 static inline VF
 gelu_erf_of (VF x)
 {

@@ -1,6 +1,7 @@
-/* How fast convolutions are beside what the machine can do, for the shapes of Stable Diffusion's networks at 512 × 512: GFLOPS (a multiplication and
- * an addition are two), and the fraction of the peak of float32 arithmetic, or of bf16's where the kernel multiplies pairs, measured between the
- * runs. With one thread its own time counts: what other programs take of the processor does not.
+/* How fast convolutions are beside what the machine can do, for the shapes of Stable Diffusion's networks at 512 × 512: GFLOPS (a
+ * multiplication and an addition are two), and the fraction of the peak of float32 arithmetic, or of bf16's where the kernel
+ * multiplies pairs, measured between the runs. With one thread its own time counts: what other programs take of the processor
+ * does not.
  *
  *     bench-conv [THREADS [LEVEL|all [SHAPE|all [TYPE [SECONDS]]]]]      SHAPE: part of a name
  *

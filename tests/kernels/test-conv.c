@@ -1,5 +1,5 @@
-/* Convolutions: every instruction set × every kind of weights × shapes, paddings and what is fused, against float64, between guard zones; and that
- * the result does not depend on how the work is cut.
+/* Convolutions: every instruction set × every kind of weights × shapes, paddings and what is fused, against float64, between
+ * guard zones; and that the result does not depend on how the work is cut.
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
@@ -98,8 +98,8 @@ weight (const OxConvKernel *kernel, const Mode *mode, const void *weights, size_
   return value;
 }
 
-/* What an output is the sum of: weights [out, taps, in], activated inputs [images, padded height, padded width, in] and how far a kernel's may be from
- * them. */
+/* What an output is the sum of: weights [out, taps, in], activated inputs [images, padded height, padded width, in] and how
+ * far a kernel's may be from them. */
 typedef struct {
   double *weights, *values, *errors;
   size_t height, width; /* padded */
@@ -193,8 +193,8 @@ check_output (const OxConv *conv, const Terms *t, size_t pixel, size_t o, double
     sum += before;
     magnitude += fabs (before);
   }
-  /* A float32 sum of n terms, each product rounded at most once more (that of pairs is exact), errs by at most (n + 2) u / (1 - (n + 2) u) of the
-   * sum of magnitudes. Instructions on pairs take numbers below FLT_MIN for 0, in factors and in results. */
+  /* A float32 sum of n terms, each product rounded at most once more (that of pairs is exact), errs by at most (n + 2) u / (1
+   * - (n + 2) u) of the sum of magnitudes. Instructions on pairs take numbers below FLT_MIN for 0, in factors and in results. */
   error += magnitude * (terms + 2) * U / (1 - (terms + 2) * U);
   error += is_pairs (conv->w->kernel) ? 2 * smallest * FLT_MIN : terms * 0x1p-149;
   if (!(fabs (got - sum) <= error))
@@ -401,7 +401,8 @@ test_not_finite (gconstpointer data)
 
 /* ---- Plans ---------------------------------------------------------------------------------------------------------------------- */
 
-/* The largest shapes of Stable Diffusion are cut into items of 5 ms at 100 GFLOPS or less and need little memory; there are enough items for many threads. */
+/* The largest shapes of Stable Diffusion are cut into items of 5 ms at 100 GFLOPS or less and need little memory; there are
+ * enough items for many threads. */
 static void
 test_plans (gconstpointer data)
 {

@@ -43,9 +43,10 @@ static const Norm norms[] = {
   { 5, 7, 7, 1, 0, 1 },         { 130, 20000, 32, 0, 100, 1 }, { 515, 128, 32, 0, 7, 0 },
 };
 
-/* What group @g should be, and how far from it the moments may be: each block's mean errs by the rounding of its sums, which begin from a number
- * of the block, so by what p + 2 roundings of at most the range R of the group do, and merging does not add to that; squares by p + 4 roundings,
- * by twice the distance D of a block's mean from that of all times the error of the former, and by its square. */
+/* What group @g should be, and how far from it the moments may be: each block's mean errs by the rounding of its sums, which
+ * begin from a number of the block, so by what p + 2 roundings of at most the range R of the group do, and merging does not
+ * add to that; squares by p + 4 roundings, by twice the distance D of a block's mean from that of all times the error of the
+ * former, and by its square. */
 static void
 expected_moments (const Norm *norm,
                   const float *x,
@@ -140,8 +141,8 @@ test_group_norm (gconstpointer data)
 
 static const size_t sizes[] = { 1, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 320, 641, 1280 };
 
-/* The mean errs by n + 2 roundings of numbers of the mean magnitude, m; deviations by that and a rounding each; the variance by n + 4 roundings and the
- * square of the mean's error. */
+/* The mean errs by n + 2 roundings of numbers of the mean magnitude, m; deviations by that and a rounding each; the variance
+ * by n + 4 roundings and the square of the mean's error. */
 static void
 test_layer_norm (gconstpointer data)
 {
