@@ -293,6 +293,25 @@ test_long_rows (gconstpointer data)
   }
 }
 
+/* As many columns as a large model has: sums of 512 groups, as large as they get. */
+static void
+test_many_columns (gconstpointer data)
+{
+  static const struct {
+    uint32_t type;
+    size_t blocks;
+  } tests[] = { { OX_TYPE_Q8_0, 512 }, { OX_TYPE_Q4_0, 512 }, { OX_TYPE_Q4_K, 64 }, { OX_TYPE_Q6_K, 64 } };
+  const KernelLevel *level = data;
+  KernelRandom random = { 13 };
+
+  for (size_t t = 0; t < G_N_ELEMENTS (tests) && (t == 0 || !kernel_quick ()); t++) {
+    const Shape shape = { 17, tests[t].blocks, 3 };
+
+    check_case (level->name, &level->kernels, tests[t].type, OX_PRECISION_FAST, shape, INPUT_NORMAL, &random);
+    check_case (level->name, &level->kernels, tests[t].type, OX_PRECISION_FAST, shape, INPUT_EXTREME, &random);
+  }
+}
+
 static void
 test_refused_shapes (void)
 {
@@ -329,6 +348,7 @@ main (int argc, char **argv)
   for (size_t l = 0; l < n_levels; l++) {
     g_autofree char *path = g_strdup_printf ("/linear/%s/long-rows", levels[l].name);
     g_autofree char *few = g_strdup_printf ("/linear/%s/few-rows", levels[l].name);
+    g_autofree char *columns = g_strdup_printf ("/linear/%s/many-columns", levels[l].name);
     for (size_t t = 0; t < kernel_n_types; t++)
       for (int precision = OX_PRECISION_EXACT; precision <= OX_PRECISION_FAST; precision++) {
         LinearTest *test = g_new (LinearTest, 1);
@@ -340,6 +360,7 @@ main (int argc, char **argv)
       }
     g_test_add_data_func (path, &levels[l], test_long_rows);
     g_test_add_data_func (few, &levels[l], test_few_rows);
+    g_test_add_data_func (columns, &levels[l], test_many_columns);
   }
   g_test_add_func ("/linear/refused-shapes", test_refused_shapes);
   return g_test_run ();
