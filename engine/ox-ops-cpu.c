@@ -7,8 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Products between two looks at the cancellable: some 50 ms on a processor for which we have nothing but the C reference. */
-#define MAX_PRODUCTS (1u << 26)
+/* Products between two looks at the cancellable: some 10 to 50 ms, also where we have nothing but the C reference. */
+#define MAX_PRODUCTS (1u << 29)
+#define MAX_PRODUCTS_C (1u << 26)
+
+/* Steps of rows that kernels take at once when there are many rows of activations. */
+#define TILE_STEPS 4
 /* Elements below which handing work to other threads costs more than it saves. */
 #define MIN_PARALLEL_ELEMENTS 16384
 
@@ -226,6 +230,13 @@ product_steps (const OxCpuProduct *product)
   return (product->w->rows + step - 1) / step;
 }
 
+/* About @steps steps, without leaving part of a tile; few of them as they are. */
+static gsize
+whole_tiles (gsize steps)
+{
+  return steps < TILE_STEPS - 1 ? steps : (steps + TILE_STEPS / 2) / TILE_STEPS * TILE_STEPS;
+}
+
 static void
 product_range (void *data, size_t begin, size_t end, unsigned worker)
 {
@@ -241,7 +252,9 @@ product_range (void *data, size_t begin, size_t end, unsigned worker)
       i++;
     product = &work->products[i];
     w = product->w;
-    most = MAX (MAX_PRODUCTS / (w->kernel->row_step * w->cols * product->m), 1);
+    most =
+      (work->self->kernels->flags != 0 ? MAX_PRODUCTS : MAX_PRODUCTS_C) / (w->kernel->row_step * w->cols * product->m);
+    most = whole_tiles (MAX (most, 1));
     stop = MIN (MIN (end, begin + most), product->first_step + product_steps (product));
     row_begin = (begin - product->first_step) * w->kernel->row_step;
     row_end = MIN ((stop - product->first_step) * w->kernel->row_step, w->rows);
@@ -263,7 +276,8 @@ ox_ops_cpu_products (OxOpsCpu *self, OxCpuProduct *products, guint n)
     products[i].first_step = total;
     total += product_steps (&products[i]);
   }
-  ox_pool_run (self->pool, product_range, &work, total, MAX (total / (ox_pool_threads (self->pool) * 8u), 1));
+  ox_pool_run (self->pool, product_range, &work, total,
+               whole_tiles (MAX (total / (ox_pool_threads (self->pool) * 8u), 1)));
 }
 
 static void
