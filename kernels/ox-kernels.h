@@ -199,8 +199,7 @@ typedef struct {
   const OxConvKernel *conv, *conv_pairs;
   /* The moments of each group of channels, of all @pixels together, to moments[groups]. x [pixels, channels], @x_stride floats from
    * one pixel to the next; @channels a multiple of @groups. See ox-image.h. */
-  void (*moments) (
-    const float *x, size_t x_stride, size_t pixels, size_t channels, size_t groups, OxMoments *moments);
+  void (*moments) (const float *x, size_t x_stride, size_t pixels, size_t channels, size_t groups, OxMoments *moments);
   /* y = x · scale + shift, element by element, and with @silu that times its sigmoid. y may be x. */
   void (*scale_shift) (float *y, const float *x, const float *scale, const float *shift, bool silu, size_t n);
   /* y = (x - mean(x)) · rsqrt(variance(x) + eps) · w + b; w, b NULL: without. y may be x. (Ba, Kiros & Hinton 2016) */
