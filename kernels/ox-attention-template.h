@@ -11,6 +11,7 @@
  *
  * SPDX-License-Identifier: LGPL-2.1-or-later
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -24,9 +25,8 @@
 #define MAX_UNITS 4
 /* Floats from row to row of queries and scores. */
 #define STRIDE ((size_t) OX_ATTENTION_STRIDE / sizeof (float))
-/* Keys that a softmax looks at together: four vectors at least, so that their sums do not wait for each other. */
-#define SOFTMAX_KEYS 64
-/* Tiles of at most so many rows wait for memory. */
+/* Tiles of at most so many rows wait for memory; so does the first of several, which brings what the others then find in the second
+ * cache. */
 #define PREFETCH_ROWS 8
 /* Scores are powers of 2 inside. */
 #define LOG2_E 1.44269504f
@@ -111,6 +111,10 @@ store_row (uint32_t type, const float *x, void *row, size_t n)
       ((uint16_t *) row)[i] = ox_f32_to_f16 (ox_f16_clamp (x[i]));
     return;
   case OX_TYPE_BF16:
+#ifdef HAS_DOT
+    for (; i + VF_LANES <= n; i += VF_LANES)
+      vf_store_bf16 ((uint16_t *) row + i, vf_load (x + i));
+#endif
     for (; i < n; i++)
       ((uint16_t *) row)[i] = ox_f32_to_bf16 (x[i]);
     return;
@@ -162,7 +166,7 @@ score_groups (const int read, const size_t R, const size_t N, const Work *work, 
     }
 
     for (size_t i = 0; i < chunk; i += step, q += step) {
-      if (R <= PREFETCH_ROWS && i * bytes / step % LINE_BYTES == 0) {
+      if ((R <= PREFETCH_ROWS || tile->first_row == 0) && i * bytes / step % LINE_BYTES == 0) {
         UNROLL
         for (size_t n = 0; n < N; n++)
           prefetch_lines (k[n], ahead, 1);
@@ -222,15 +226,13 @@ cap_scores (const OxAttention *a, float *scores, size_t first, size_t last)
     vf_store (scores + j, vf_mul (vf_tanh (vf_mul (vf_load (scores + j), inverse)), cap));
 }
 
-/* Scores of row @r become weights; keys that it does not see weigh nothing. Lanes are those of the block, so that a sum is the same
- * whatever keys the tile has beside those of the row. */
-ALWAYS_INLINE void
-weigh_row (const bool dot, const Work *work, const Tile *tile, size_t r)
+/* The greatest score of row @r; the scores of keys that it does not see become -INFINITY. Vectors are those of the block, so that a sum is
+ * the same whatever keys the tile has beside those of the row. */
+ALWAYS_INLINE float
+greatest_score (const Work *work, const Tile *tile, size_t r, size_t first, size_t last)
 {
-  size_t first = tile->first_key / SOFTMAX_KEYS * SOFTMAX_KEYS, row = tile->first_row + r;
-  size_t last = (tile->last_key + SOFTMAX_KEYS - 1) / SOFTMAX_KEYS * SOFTMAX_KEYS;
-  float *scores = work->scores + row * STRIDE, top;
-  VF best[4], sum[4], from;
+  float *scores = work->scores + (tile->first_row + r) * STRIDE;
+  VF best[4];
 
   if (work->a->softcap != 0)
     cap_scores (work->a, scores, tile->begin[r] / UNIT * UNIT, tile->end[r]);
@@ -238,22 +240,35 @@ weigh_row (const bool dot, const Work *work, const Tile *tile, size_t r)
     scores[j] = -INFINITY;
   for (size_t j = tile->end[r] > first ? tile->end[r] : first; j < last; j++)
     scores[j] = -INFINITY;
-
-  for (size_t i = 0; i < 4; i++) {
+  for (size_t i = 0; i < 4; i++)
     best[i] = vf_set1 (-INFINITY);
-    sum[i] = vf_set1 (0);
-  }
   for (size_t j = first; j < last; j += 4 * VF_LANES) {
     UNROLL
     for (size_t i = 0; i < 4; i++)
-      best[i] = vf_max (vf_load (scores + j + i * VF_LANES), best[i]);
+      if (j + i * VF_LANES < last)
+        best[i] = vf_max (vf_load (scores + j + i * VF_LANES), best[i]);
   }
-  top = vf_greatest (vf_max (vf_max (best[0], best[1]), vf_max (best[2], best[3])));
-  from = vf_set1 (top == -INFINITY ? 0 : top);
+  return vf_greatest (vf_max (vf_max (best[0], best[1]), vf_max (best[2], best[3])));
+}
+
+/* Scores of row @r become weights, whose sum is returned. */
+ALWAYS_INLINE float
+weigh_row (const bool dot, const Work *work, const Tile *tile, size_t r, float top, size_t first, size_t last)
+{
+  float *scores = work->scores + (tile->first_row + r) * STRIDE;
+  /* Without any key all scores are -INFINITY. */
+  VF sum[4], from = vf_set1 (top > -FLT_MAX ? top : -FLT_MAX);
+
+  for (size_t i = 0; i < 4; i++)
+    sum[i] = vf_set1 (0);
   for (size_t j = first; j < last; j += 4 * VF_LANES) {
     UNROLL
     for (size_t i = 0; i < 4; i++) {
-      VF p = vf_exp2 (vf_sub (vf_load (scores + j + i * VF_LANES), from));
+      VF p;
+
+      if (j + i * VF_LANES >= last)
+        break;
+      p = vf_exp2 (vf_sub (vf_load (scores + j + i * VF_LANES), from));
 #ifdef HAS_DOT
       /* Weights are written where scores were read before; what is summed is what values are multiplied with. */
       if (dot)
@@ -264,8 +279,25 @@ weigh_row (const bool dot, const Work *work, const Tile *tile, size_t r)
       sum[i] = vf_add (sum[i], p);
     }
   }
-  work->totals[row] = vf_sum (vf_add (vf_add (sum[0], sum[1]), vf_add (sum[2], sum[3])));
-  work->largest[row] = merged_shares (work->largest[row], top, &work->shrink[row], &work->weight[row]);
+  return vf_sum (vf_add (vf_add (sum[0], sum[1]), vf_add (sum[2], sum[3])));
+}
+
+/* All rows' greatest scores first: nothing then waits for what a row's vectors have in common. */
+ALWAYS_INLINE void
+weigh_rows (const bool dot, const size_t R, const Work *work, const Tile *tile)
+{
+  const size_t chunk = 4 * VF_LANES;
+  size_t first = tile->first_key / chunk * chunk, last = (tile->last_key + UNIT - 1) / UNIT * UNIT;
+  float top[OX_ATTENTION_TILE];
+
+  for (size_t r = 0; r < R; r++)
+    top[r] = greatest_score (work, tile, r, first, last);
+  for (size_t r = 0; r < R; r++) {
+    size_t row = tile->first_row + r;
+
+    work->totals[row] = weigh_row (dot, work, tile, r, top[r], first, last);
+    work->largest[row] = merged_shares (work->largest[row], top[r], &work->shrink[row], &work->weight[row]);
+  }
 }
 
 /* After all rows have been weighed. */
@@ -312,7 +344,7 @@ sum_values (const int read, const size_t R, const size_t N, const Work *work, co
   }
 
   for (size_t j = begin; j < tile->last_key; j += step, p += step / pair) {
-    if (R <= PREFETCH_ROWS && at % LINE_BYTES < cell) {
+    if ((R <= PREFETCH_ROWS || tile->first_row == 0) && at % LINE_BYTES < cell) {
       UNROLL
       for (size_t n = 0; n < N; n++)
         prefetch_lines (v[n] + at, ahead, 1);
@@ -369,8 +401,7 @@ weigh_tile (const int read, const size_t R, const size_t N, const Work *work, co
     score_groups (read, R, N, work, tile, group);
   for (; group < last_group; group++)
     score_groups (read, R, 1, work, tile, group);
-  for (size_t r = 0; r < R; r++)
-    weigh_row (read == READ_DOT, work, tile, r);
+  weigh_rows (read == READ_DOT, R, work, tile);
 }
 
 ALWAYS_INLINE void

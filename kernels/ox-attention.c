@@ -80,7 +80,7 @@ value_at (const OxKvRing *kv, size_t head, size_t slot, size_t i)
 }
 
 /* @n elements of @size bytes, at_step bytes apart, to a row, where they are row_step bytes apart; or from there when @in. */
-static void
+static inline void
 copy_elements (uint8_t *at, size_t at_step, uint8_t *row, size_t row_step, size_t n, size_t size, bool in)
 {
   for (size_t i = 0; i < n; i++, at += at_step, row += row_step)
@@ -108,10 +108,13 @@ copy_key (const OxKvRing *kv, size_t head, size_t slot, size_t first, size_t n, 
     break;
   case OX_TYPE_BF16:
     group += (first * OX_KV_GROUP + 2 * lane) * 2;
-    copy_elements (group, OX_KV_GROUP * 4, row, 4, (n + 1) / 2, 2, in);
-    copy_elements (group + 2, OX_KV_GROUP * 4, row + 2, 4, n / 2, 2, in);
-    if (in && n % 2 != 0)
-      memset (group + n / 2 * OX_KV_GROUP * 4 + 2, 0, 2);
+    copy_elements (group, OX_KV_GROUP * 4, row, 4, n / 2, 4, in);
+    if (n % 2 != 0) {
+      group += n / 2 * OX_KV_GROUP * 4;
+      copy_elements (group, 0, row + n / 2 * 4, 0, 1, 2, in);
+      if (in)
+        memset (group + 2, 0, 2);
+    }
     break;
   default:
     group += first / 32 * OX_KV_GROUP * sizeof (OxBlockQ8_0);
