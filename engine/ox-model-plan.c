@@ -58,7 +58,10 @@ kv_type (const OxConfig *config, const OxModelOptions *options)
     return heads_suit_blocks (config) ? OX_TYPE_Q8_0 : OX_TYPE_F16;
   case OX_MODEL_KV_AUTO:
   default:
-    return kernel_precision (options) == OX_PRECISION_EXACT ? OX_TYPE_F32 : OX_TYPE_F16;
+    if (kernel_precision (options) == OX_PRECISION_EXACT)
+      return OX_TYPE_F32;
+    /* As many bytes and, with what else is rounded, as good (docs/quality.md), but twice the products a second. */
+    return ox_kernels ()->attention->fast_type == OX_TYPE_BF16 ? OX_TYPE_BF16 : OX_TYPE_F16;
   }
 }
 

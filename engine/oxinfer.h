@@ -130,7 +130,7 @@ typedef enum {
 
 /**
  * OxModelKv: the format of keys and values.
- * @OX_MODEL_KV_AUTO: F32 with exact precision, else F16
+ * @OX_MODEL_KV_AUTO: F32 with exact precision, else BF16 where this processor multiplies that fast, else F16
  */
 typedef enum {
   OX_MODEL_KV_AUTO,

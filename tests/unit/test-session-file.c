@@ -178,11 +178,11 @@ test_other (void)
 {
   g_autoptr (OxModel) model = ox_talk_model (OX_TALK_FULL, NULL);
   g_autoptr (OxModel) gemma = ox_talk_model (OX_TALK_SLIDING, NULL);
-  g_autoptr (OxModel) f16 = ox_talk_model (OX_TALK_FULL, &(OxModelOptions) { .kv = OX_MODEL_KV_BF16 });
+  g_autoptr (OxModel) f32 = ox_talk_model (OX_TALK_FULL, &(OxModelOptions) { .kv = OX_MODEL_KV_F32 });
   g_autoptr (OxModel) small = ox_talk_model (OX_TALK_FULL, &(OxModelOptions) { .context_length = 64 });
   char *toy_path = ox_toy_model_make (&(OxToyModel) { .layers = 3, .seed = 1 });
   g_autoptr (OxModel) weights = ox_model_load (toy_path, NULL, NULL, NULL, NULL, NULL);
-  OxModel *others[] = { gemma, f16, small, weights };
+  OxModel *others[] = { gemma, f32, small, weights };
   g_autoptr (OxSession) session = ox_session_new (model, NULL);
   g_autofree char *path = new_path ();
   g_autofree char *absent = new_path ();
