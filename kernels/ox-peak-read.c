@@ -54,7 +54,7 @@ typedef struct {
                         "add $128, %0\n"                                                                               \
                         "sub $128, %1\n"                                                                               \
                         "jnz 1b"                                                                                       \
-                        : "+r"(first), "+r"(left)                                                                      \
+                        : "+&r"(first), "+&r"(left)                                                                    \
                         : "r"((distance)), "r"(3 * (distance))                                                         \
                         : "cc", "memory", "xmm0", "xmm1");                                                             \
     }                                                                                                                  \
