@@ -13,6 +13,9 @@
 
 /* Steps of rows that kernels take at once when there are many rows of activations. */
 #define TILE_STEPS 4
+/* Activation rows up to which products wait for memory, and the part of the weights that is shared out beforehand then. */
+#define FEW_ROWS 8
+#define LARGE_PERCENT 75
 /* Elements below which handing work to other threads costs more than it saves. */
 #define MIN_PARALLEL_ELEMENTS 16384
 
@@ -266,18 +269,48 @@ product_range (void *data, size_t begin, size_t end, unsigned worker)
   }
 }
 
+/* Products of few rows wait for memory, which is read fastest as one long stream a thread: each gets a large piece first, and what is left
+ * goes in small ones to who comes first, so that nobody waits long in the end. */
+typedef struct {
+  ProductWork work;
+  gsize total, large, n_large, small;
+} PieceWork;
+
+static void
+product_pieces (void *data, size_t begin, size_t end, unsigned worker)
+{
+  PieceWork *pieces = data;
+
+  for (gsize i = begin; i < end; i++) {
+    gsize first =
+      i < pieces->n_large ? i * pieces->large : pieces->n_large * pieces->large + (i - pieces->n_large) * pieces->small;
+    gsize steps = i < pieces->n_large ? pieces->large : pieces->small;
+
+    product_range (&pieces->work, MIN (first, pieces->total), MIN (first + steps, pieces->total), worker);
+  }
+}
+
 void
 ox_ops_cpu_products (OxOpsCpu *self, OxCpuProduct *products, guint n)
 {
-  ProductWork work = { self, products, n };
-  gsize total = 0;
+  PieceWork pieces = { .work = { self, products, n } };
+  gsize threads = ox_pool_threads (self->pool), total = 0, rows = 0;
 
   for (guint i = 0; i < n; i++) {
     products[i].first_step = total;
     total += product_steps (&products[i]);
+    rows = MAX (rows, products[i].m);
   }
-  ox_pool_run (self->pool, product_range, &work, total,
-               whole_tiles (MAX (total / (ox_pool_threads (self->pool) * 8u), 1)));
+  if (rows > FEW_ROWS || threads == 1) {
+    ox_pool_run (self->pool, product_range, &pieces.work, total, whole_tiles (MAX (total / (threads * 8), 1)));
+    return;
+  }
+  pieces.total = total;
+  pieces.n_large = threads;
+  pieces.large = total * LARGE_PERCENT / 100 / threads;
+  pieces.small = MAX ((total - pieces.large * threads + threads * 8 - 1) / (threads * 8), 1);
+  ox_pool_run (self->pool, product_pieces, &pieces,
+               threads + (total - pieces.large * threads + pieces.small - 1) / pieces.small, 1);
 }
 
 static void
