@@ -12,6 +12,7 @@
 #include "ox-vector-template.h"
 
 #include "ox-recurrent-template.h"
+#include "ox-vector-table.h"
 
 static void
 quantize_q8 (const float *x, void *dst, size_t n)
@@ -70,22 +71,7 @@ ox_vector_init_avx512 (OxKernels *table)
   table->quantize_q8 = quantize_q8;
   table->round_bf16 = round_bf16;
   table->attention = &ox_attention_avx512;
-  table->rms_norm = rms_norm;
-  table->rope = rope;
-  table->silu_mul = silu_mul;
-  table->gelu_tanh_mul = gelu_tanh_mul;
-  table->sigmoid_mul = sigmoid_mul;
-  table->softcap = softcap;
-  table->softmax = softmax;
-  table->add = add;
-  table->add_scaled = add_scaled;
-  table->scale = scale;
-  table->dot = dot;
-  table->argmax = argmax;
-  table->group_greatest = group_greatest;
-  table->exp_double = exp_double;
-  table->conv_silu = conv_silu;
-  table->delta_rule = delta_rule;
+  init_from_templates (table);
 }
 
 #else
