@@ -8,7 +8,7 @@
 
 #include "ox-decode.h"
 
-static const OxPanelFormat formats[OX_N_PANELS] = {
+const OxPanelFormat ox_panel_formats[OX_N_PANELS] = {
   [OX_PANEL_U4_G32] = OX_PANEL_FORMAT_U4_G32,
   [OX_PANEL_U4_G32_AFFINE] = OX_PANEL_FORMAT_U4_G32_AFFINE,
   [OX_PANEL_U4_G16] = OX_PANEL_FORMAT_U4_G16,
@@ -95,7 +95,7 @@ ox_panel_packed_bytes (uint32_t type, size_t rows, size_t cols, size_t *bytes)
 
   if (kind == OX_PANEL_NONE || !ox_type_row_bytes (type, cols, &row_bytes))
     return false;
-  return panels_bytes (rows, cols, integer_panel_bytes, &formats[kind], bytes);
+  return panels_bytes (rows, cols, integer_panel_bytes, &ox_panel_formats[kind], bytes);
 }
 
 /* The power of two that brings the largest scale or minimum of a row just under 2^15, so that half floats neither overflow
@@ -174,7 +174,7 @@ void
 ox_panel_pack (OxPackedMatrix *w, const void *src, size_t row_begin, size_t row_end)
 {
   const OxTypeInfo *info = ox_type_info (w->type);
-  OxPanelFormat f = formats[ox_panel_kind (w->type)];
+  OxPanelFormat f = ox_panel_formats[ox_panel_kind (w->type)];
   size_t bytes = ox_panel_bytes (f, w->cols);
   size_t row_bytes = w->cols / info->block_elements * info->block_bytes;
 

@@ -50,7 +50,7 @@ typedef struct {
   bool affine;
 } OxPanelFormat;
 
-/* One initialiser for the table in ox-panel.c and for kernels that want the facts as constants. */
+/* One initialiser for the table in ox-pack.c and for kernels that want the facts as constants. */
 #define OX_PANEL_FORMAT_U4_G32 ((OxPanelFormat) { "u4-g32", 4, 15, 8, 32, false })
 #define OX_PANEL_FORMAT_U4_G32_AFFINE ((OxPanelFormat) { "u4-g32-affine", 4, 15, 0, 32, true })
 #define OX_PANEL_FORMAT_U4_G16 ((OxPanelFormat) { "u4-g16", 4, 7, 4, 16, false })
@@ -122,3 +122,5 @@ ox_float_panel_bytes (uint32_t type, size_t cols)
 
 /* The panel that weights of @type are packed in; OX_PANEL_NONE for float types. */
 OxPanelKind ox_panel_kind (uint32_t type);
+/* The facts of each kind, for those who do not want them as constants. */
+extern const OxPanelFormat ox_panel_formats[OX_N_PANELS];

@@ -241,3 +241,23 @@ kernel_fill_weights (KernelRandom *random, uint32_t type, KernelInput input, voi
       put_scale (random, input, (OxU16 *) (bytes + offsets[i]));
   }
 }
+
+/* ---- Tests --------------------------------------------------------------------------------------------------------------- */
+
+void
+kernel_check (const char *level, const char *what, size_t n, size_t i, double got, double expected, double bound)
+{
+  if (!(fabs (got - expected) <= bound))
+    g_error ("%s %s of %zu: element %zu is %.9g, expected %.9g ± %.3g", level, what, n, i, got, expected, bound);
+}
+
+void
+kernel_add_tests (
+  const char *group, const KernelLevel *levels, size_t n_levels, const KernelLevelTest *tests, size_t n_tests)
+{
+  for (size_t l = 0; l < n_levels; l++)
+    for (size_t t = 0; t < n_tests; t++) {
+      g_autofree char *path = g_strdup_printf ("/%s/%s/%s", group, levels[l].name, tests[t].name);
+      g_test_add_data_func (path, &levels[l], tests[t].func);
+    }
+}

@@ -56,3 +56,15 @@ extern const char *const kernel_input_names[N_INPUTS];
 /* @n elements of random blocks of @type. */
 void kernel_fill_weights (KernelRandom *random, uint32_t type, KernelInput input, void *dst, size_t n);
 void kernel_fill_floats (KernelRandom *random, KernelInput input, float *dst, size_t n);
+
+/* @got is within @bound of @expected; else the test ends and says which element of which row. */
+void kernel_check (const char *level, const char *what, size_t n, size_t i, double got, double expected, double bound);
+
+typedef struct {
+  const char *name;
+  GTestDataFunc func; /* of a const KernelLevel * */
+} KernelLevelTest;
+
+/* /@group/LEVEL/NAME for each level and each test. */
+void kernel_add_tests (
+  const char *group, const KernelLevel *levels, size_t n_levels, const KernelLevelTest *tests, size_t n_tests);

@@ -38,17 +38,6 @@ static const uint32_t types[] = {
 
 /* ---- Integer panels ----------------------------------------------------------------------------------------------------- */
 
-static const OxPanelFormat formats[OX_N_PANELS] = {
-  [OX_PANEL_U4_G32] = OX_PANEL_FORMAT_U4_G32,
-  [OX_PANEL_U4_G32_AFFINE] = OX_PANEL_FORMAT_U4_G32_AFFINE,
-  [OX_PANEL_U4_G16] = OX_PANEL_FORMAT_U4_G16,
-  [OX_PANEL_U4_G16_AFFINE] = OX_PANEL_FORMAT_U4_G16_AFFINE,
-  [OX_PANEL_S8_G32] = OX_PANEL_FORMAT_S8_G32,
-  [OX_PANEL_U5_G32] = OX_PANEL_FORMAT_U5_G32,
-  [OX_PANEL_U5_G32_AFFINE] = OX_PANEL_FORMAT_U5_G32_AFFINE,
-  [OX_PANEL_U6_G16] = OX_PANEL_FORMAT_U6_G16,
-};
-
 /* Quant @c of row @row of a panel. */
 static int
 quant_at (OxPanelFormat f, const uint8_t *panel, size_t row, size_t c)
@@ -110,7 +99,7 @@ multiply (const OxLinearKernel *kernel, const OxPackedMatrix *w, const void *x, 
 static void
 check_panel (const OxLinearKernel *kernel, uint32_t type, Shape shape, KernelInput input, KernelRandom *random)
 {
-  OxPanelFormat f = formats[ox_panel_kind (type)];
+  OxPanelFormat f = ox_panel_formats[ox_panel_kind (type)];
   size_t cols = shape.cols * 256 - (type == OX_TYPE_Q8_0 || type == OX_TYPE_Q4_0 ? 32 : 0), bytes,
          n = shape.rows * cols;
   size_t x_bytes = ox_activation_row_bytes (OX_ACTIVATION_Q8, cols), stride = shape.rows + 3;

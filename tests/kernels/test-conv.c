@@ -526,10 +526,7 @@ test_tiles (void)
 int
 main (int argc, char **argv)
 {
-  static const struct {
-    const char *name;
-    void (*func) (gconstpointer level);
-  } tests[] = {
+  static const KernelLevelTest tests[] = {
     { "shapes", test_shapes }, { "inputs", test_inputs },         { "not-finite", test_not_finite },
     { "plans", test_plans },   { "impossible", test_impossible },
   };
@@ -537,11 +534,7 @@ main (int argc, char **argv)
   const KernelLevel *levels = tested_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
-  for (size_t l = 0; l < n_levels; l++)
-    for (size_t t = 0; t < G_N_ELEMENTS (tests); t++) {
-      g_autofree char *path = g_strdup_printf ("/conv/%s/%s", levels[l].name, tests[t].name);
-      g_test_add_data_func (path, &levels[l], tests[t].func);
-    }
+  kernel_add_tests ("conv", levels, n_levels, tests, G_N_ELEMENTS (tests));
 #ifdef OX_AMX_EMULATED
   g_test_add_func ("/conv/amx-emulated/tiles", test_tiles);
 #endif

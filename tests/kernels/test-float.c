@@ -72,16 +72,11 @@ test_bf16_panel (gconstpointer data)
 int
 main (int argc, char **argv)
 {
+  static const KernelLevelTest tests[] = { { "round-bf16", test_round_bf16 }, { "bf16-panel", test_bf16_panel } };
   size_t n_levels;
   const KernelLevel *levels = kernel_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
-  for (size_t l = 0; l < n_levels; l++) {
-    g_autofree char *round = g_strdup_printf ("/float/%s/round-bf16", levels[l].name);
-    g_autofree char *panel = g_strdup_printf ("/float/%s/bf16-panel", levels[l].name);
-
-    g_test_add_data_func (round, &levels[l], test_round_bf16);
-    g_test_add_data_func (panel, &levels[l], test_bf16_panel);
-  }
+  kernel_add_tests ("float", levels, n_levels, tests, G_N_ELEMENTS (tests));
   return g_test_run ();
 }

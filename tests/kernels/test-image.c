@@ -22,13 +22,6 @@ random_row (KernelRandom *random, size_t n)
   return row;
 }
 
-static void
-check (const char *level, const char *what, size_t n, size_t i, double got, double expected, double bound)
-{
-  if (!(fabs (got - expected) <= bound))
-    g_error ("%s %s of %zu: element %zu is %.9g, expected %.9g ± %.3g", level, what, n, i, got, expected, bound);
-}
-
 /* ---- Group norm ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -115,17 +108,18 @@ test_group_norm (gconstpointer data)
       double mean, variance, mean_error, variance_error, factor, relative;
 
       expected_moments (n, x, g, &mean, &variance, &mean_error, &variance_error);
-      check (level->name, "mean", t, g, moments[g].mean, mean, mean_error + FLT_MIN);
-      check (level->name, "variance", t, g, moments[g].squares / (double) (n->pixels * size), variance, variance_error);
+      kernel_check (level->name, "mean", t, g, moments[g].mean, mean, mean_error + FLT_MIN);
+      kernel_check (level->name, "variance", t, g, moments[g].squares / (double) (n->pixels * size), variance,
+                    variance_error);
       factor = 1 / sqrt (variance + (double) eps);
       relative = 0.5 * variance_error / (variance + (double) eps - fmin (variance_error, variance)) + U;
       for (size_t c = g * size; c < (g + 1) * size; c++) {
         double by = weighted ? factor * (double) gain[c] : factor, add = weighted ? (double) bias[c] : 0;
 
-        check (level->name, "scale", t, c, scale[c], by, fabs (by) * relative + FLT_MIN);
-        check (level->name, "shift", t, c, shift[c], add - mean * by,
-               fabs (mean * by) * relative + mean_error * fabs (by) * (1 + relative) + fabs (add - mean * by) * 2 * U +
-                 FLT_MIN);
+        kernel_check (level->name, "scale", t, c, scale[c], by, fabs (by) * relative + FLT_MIN);
+        kernel_check (level->name, "shift", t, c, shift[c], add - mean * by,
+                      fabs (mean * by) * relative + mean_error * fabs (by) * (1 + relative) +
+                        fabs (add - mean * by) * 2 * U + FLT_MIN);
       }
     }
     guarded_free (x);
@@ -172,9 +166,9 @@ test_layer_norm (gconstpointer data)
         double gain = weight != NULL ? (double) w[i] : 1, add = bias != NULL ? (double) b[i] : 0,
                d = (double) x[i] - mean;
         double expected = d * factor * gain + add;
-        check (level->name, "layer_norm", n, i, y[i], expected,
-               fabs (gain) * factor * (off * (1 + relative) + (fabs (d) + off) * relative) + fabs (expected) * 2 * U +
-                 FLT_MIN);
+        kernel_check (level->name, "layer_norm", n, i, y[i], expected,
+                      fabs (gain) * factor * (off * (1 + relative) + (fabs (d) + off) * relative) +
+                        fabs (expected) * 2 * U + FLT_MIN);
       }
       level->kernels.layer_norm (x, x, weight, bias, eps, n);
       g_assert_cmpmem (x, n * sizeof (float), y, n * sizeof (float));
@@ -226,11 +220,11 @@ check_activations (const KernelLevel *level, const float *x, size_t n)
       g_assert_true (isnan (silu[i]) && isnan (quick[i]) && isnan (tanh_[i]) && isnan (erf_[i]));
       continue;
     }
-    check (level->name, "silu", n, i, silu[i], v / (1 + exp (-v)), swish_bound (v / (1 + exp (-v)), v, 0));
-    check (level->name, "gelu_quick", n, i, quick[i], v / (1 + exp (-q)),
-           swish_bound (v / (1 + exp (-q)), q, 0) + 1e-7 * fabs (v / (1 + exp (-q))) * fmin (fabs (q), 104));
-    check (level->name, "gelu_tanh", n, i, tanh_[i], v / (1 + exp (-t)), swish_bound (v / (1 + exp (-t)), t, 0));
-    check (level->name, "gelu_erf", n, i, erf_[i], gelu (v), gelu_bound (gelu (v), 0));
+    kernel_check (level->name, "silu", n, i, silu[i], v / (1 + exp (-v)), swish_bound (v / (1 + exp (-v)), v, 0));
+    kernel_check (level->name, "gelu_quick", n, i, quick[i], v / (1 + exp (-q)),
+                  swish_bound (v / (1 + exp (-q)), q, 0) + 1e-7 * fabs (v / (1 + exp (-q))) * fmin (fabs (q), 104));
+    kernel_check (level->name, "gelu_tanh", n, i, tanh_[i], v / (1 + exp (-t)), swish_bound (v / (1 + exp (-t)), t, 0));
+    kernel_check (level->name, "gelu_erf", n, i, erf_[i], gelu (v), gelu_bound (gelu (v), 0));
   }
   /* In place. */
   memcpy (silu, x, n * sizeof (float));
@@ -283,8 +277,8 @@ test_gates (gconstpointer data)
       gate[i] *= 4;
     level->kernels.gelu_erf_mul (y, gate, up, n);
     for (size_t i = 0; i < n; i++)
-      check (level->name, "gelu_erf_mul", n, i, y[i], gelu (gate[i]) * up[i],
-             gelu_bound (gelu (gate[i]) * up[i], up[i]));
+      kernel_check (level->name, "gelu_erf_mul", n, i, y[i], gelu (gate[i]) * up[i],
+                    gelu_bound (gelu (gate[i]) * up[i], up[i]));
     level->kernels.gelu_erf_mul (gate, gate, up, n);
     g_assert_cmpmem (gate, n * sizeof (float), y, n * sizeof (float));
     guarded_free (gate);
@@ -308,8 +302,8 @@ test_scale_shift (gconstpointer data)
       level->kernels.scale_shift (y, x, scale, shift, silu, n);
       for (size_t i = 0; i < n; i++) {
         double v = (double) x[i] * scale[i] + shift[i], expected = silu ? v / (1 + exp (-v)) : v;
-        check (level->name, "scale_shift", n, i, y[i], expected,
-               silu ? swish_bound (expected, v, 0) + 1.1 * fabs (v) * U : fabs (v) * U + FLT_MIN);
+        kernel_check (level->name, "scale_shift", n, i, y[i], expected,
+                      silu ? swish_bound (expected, v, 0) + 1.1 * fabs (v) * U : fabs (v) * U + FLT_MIN);
       }
       level->kernels.scale_shift (x, x, scale, shift, silu, n);
       g_assert_cmpmem (x, n * sizeof (float), y, n * sizeof (float));
@@ -349,10 +343,7 @@ test_resize (void)
 int
 main (int argc, char **argv)
 {
-  static const struct {
-    const char *name;
-    void (*func) (gconstpointer level);
-  } tests[] = {
+  static const KernelLevelTest tests[] = {
     { "group-norm", test_group_norm }, { "layer-norm", test_layer_norm },   { "activations", test_activations },
     { "gates", test_gates },           { "scale-shift", test_scale_shift },
   };
@@ -360,11 +351,7 @@ main (int argc, char **argv)
   const KernelLevel *levels = kernel_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
-  for (size_t l = 0; l < n_levels; l++)
-    for (size_t t = 0; t < G_N_ELEMENTS (tests); t++) {
-      g_autofree char *path = g_strdup_printf ("/image/%s/%s", levels[l].name, tests[t].name);
-      g_test_add_data_func (path, &levels[l], tests[t].func);
-    }
+  kernel_add_tests ("image", levels, n_levels, tests, G_N_ELEMENTS (tests));
   g_test_add_func ("/image/resize", test_resize);
   return g_test_run ();
 }

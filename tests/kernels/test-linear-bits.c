@@ -20,17 +20,6 @@
 #define EXACT_ROWS 43
 #define EXACT_M 19
 
-static const OxPanelFormat formats[OX_N_PANELS] = {
-  [OX_PANEL_U4_G32] = OX_PANEL_FORMAT_U4_G32,
-  [OX_PANEL_U4_G32_AFFINE] = OX_PANEL_FORMAT_U4_G32_AFFINE,
-  [OX_PANEL_U4_G16] = OX_PANEL_FORMAT_U4_G16,
-  [OX_PANEL_U4_G16_AFFINE] = OX_PANEL_FORMAT_U4_G16_AFFINE,
-  [OX_PANEL_S8_G32] = OX_PANEL_FORMAT_S8_G32,
-  [OX_PANEL_U5_G32] = OX_PANEL_FORMAT_U5_G32,
-  [OX_PANEL_U5_G32_AFFINE] = OX_PANEL_FORMAT_U5_G32_AFFINE,
-  [OX_PANEL_U6_G16] = OX_PANEL_FORMAT_U6_G16,
-};
-
 /* One of the ways in which 32 numbers of [least, most] may be: all at an end, both ends in turns, or any. */
 static void
 fill_pattern (KernelRandom *random, int least, int most, int values[32])
@@ -91,7 +80,7 @@ static void
 check_exact (const KernelLevel *level, uint32_t type, KernelRandom *random)
 {
   const OxLinearKernel *kernel = ox_linear_kernel (&level->kernels, type, OX_PRECISION_FAST, EXACT_ROWS, EXACT_COLS);
-  OxPanelFormat f = formats[ox_panel_kind (type)];
+  OxPanelFormat f = ox_panel_formats[ox_panel_kind (type)];
   size_t bytes = ox_panel_bytes (f, EXACT_COLS), groups = EXACT_COLS / 32, packed;
   size_t panels = (EXACT_ROWS + OX_PANEL_ROWS - 1) / OX_PANEL_ROWS;
   g_autofree int *q = g_new (int, EXACT_ROWS *EXACT_COLS);
@@ -265,18 +254,13 @@ test_large (gconstpointer data)
 int
 main (int argc, char **argv)
 {
-  static const struct {
-    const char *name;
-    GTestDataFunc func;
-  } tests[] = { { "exact-sums", test_exact_sums }, { "cuts", test_cuts }, { "large", test_large } };
+  static const KernelLevelTest tests[] = { { "exact-sums", test_exact_sums },
+                                           { "cuts", test_cuts },
+                                           { "large", test_large } };
   size_t n_levels;
   const KernelLevel *levels = kernel_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
-  for (size_t l = 0; l < n_levels; l++)
-    for (size_t t = 0; t < G_N_ELEMENTS (tests); t++) {
-      g_autofree char *path = g_strdup_printf ("/linear-bits/%s/%s", levels[l].name, tests[t].name);
-      g_test_add_data_func (path, &levels[l], tests[t].func);
-    }
+  kernel_add_tests ("linear-bits", levels, n_levels, tests, G_N_ELEMENTS (tests));
   return g_test_run ();
 }

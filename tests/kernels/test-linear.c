@@ -61,18 +61,8 @@ expect_float (Case *c, const float *weights, size_t r, size_t i, OxActivation ac
 static void
 expect_integer (Case *c, size_t r, size_t i)
 {
-  static const OxPanelFormat formats[OX_N_PANELS] = {
-    [OX_PANEL_U4_G32] = OX_PANEL_FORMAT_U4_G32,
-    [OX_PANEL_U4_G32_AFFINE] = OX_PANEL_FORMAT_U4_G32_AFFINE,
-    [OX_PANEL_U4_G16] = OX_PANEL_FORMAT_U4_G16,
-    [OX_PANEL_U4_G16_AFFINE] = OX_PANEL_FORMAT_U4_G16_AFFINE,
-    [OX_PANEL_S8_G32] = OX_PANEL_FORMAT_S8_G32,
-    [OX_PANEL_U5_G32] = OX_PANEL_FORMAT_U5_G32,
-    [OX_PANEL_U5_G32_AFFINE] = OX_PANEL_FORMAT_U5_G32_AFFINE,
-    [OX_PANEL_U6_G16] = OX_PANEL_FORMAT_U6_G16,
-  };
   const OxTypeInfo *info = ox_type_info (c->type);
-  OxPanelFormat f = formats[ox_panel_kind (c->type)];
+  OxPanelFormat f = ox_panel_formats[ox_panel_kind (c->type)];
   const OxBlockQ8 *x = (const OxBlockQ8 *) (const void *) ((const uint8_t *) c->activations + i * c->x_bytes);
   double sum = 0, magnitude = 0, coarse = 0, largest = 0;
   size_t terms = 0;

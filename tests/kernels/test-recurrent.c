@@ -231,16 +231,11 @@ test_delta_rule (gconstpointer data)
 int
 main (int argc, char **argv)
 {
+  static const KernelLevelTest tests[] = { { "conv-silu", test_conv_silu }, { "delta-rule", test_delta_rule } };
   size_t n_levels;
   const KernelLevel *levels = kernel_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
-  for (size_t l = 0; l < n_levels; l++) {
-    g_autofree char *conv = g_strdup_printf ("/recurrent/%s/conv-silu", levels[l].name);
-    g_autofree char *rule = g_strdup_printf ("/recurrent/%s/delta-rule", levels[l].name);
-
-    g_test_add_data_func (conv, &levels[l], test_conv_silu);
-    g_test_add_data_func (rule, &levels[l], test_delta_rule);
-  }
+  kernel_add_tests ("recurrent", levels, n_levels, tests, G_N_ELEMENTS (tests));
   return g_test_run ();
 }

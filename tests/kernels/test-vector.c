@@ -28,13 +28,6 @@ empty_row (size_t n)
   return guarded_new (n * sizeof (float), sizeof (float));
 }
 
-static void
-check (const char *level, const char *what, size_t n, size_t i, double got, double expected, double bound)
-{
-  if (!(fabs (got - expected) <= bound))
-    g_error ("%s %s of %zu: element %zu is %.9g, expected %.9g ± %.3g", level, what, n, i, got, expected, bound);
-}
-
 /* A float32 sum of squares errs by n·ε relative, the root by half of it; four more roundings for factor and products. */
 static void
 test_rms_norm (gconstpointer data)
@@ -57,7 +50,7 @@ test_rms_norm (gconstpointer data)
         double weight = variant == 0 ? 1 : (double) w[i] + offset, expected = x[i] * factor * weight;
         /* The sum w + offset is rounded on its own. */
         double bound = fabs (expected) * ((double) n / 2 + 6) * 0x1p-24 + fabs (x[i] * factor) * 2 * 0x1p-24;
-        check (level->name, "rms_norm", n, i, y[i], expected, bound);
+        kernel_check (level->name, "rms_norm", n, i, y[i], expected, bound);
       }
       /* In place. */
       level->kernels.rms_norm (x, x, variant == 0 ? NULL : w, offset, eps, n);
@@ -91,8 +84,8 @@ test_rope (gconstpointer data)
       for (size_t i = 0; i < half; i++) {
         double a = before[h * dim + i], b = before[h * dim + half + i];
         double bound = (fabs (a) + fabs (b)) * 3 * 0x1p-24;
-        check (level->name, "rope", dim, i, x[h * dim + i], a * cosine[i] - b * sine[i], bound);
-        check (level->name, "rope", dim, half + i, x[h * dim + half + i], b * cosine[i] + a * sine[i], bound);
+        kernel_check (level->name, "rope", dim, i, x[h * dim + i], a * cosine[i] - b * sine[i], bound);
+        kernel_check (level->name, "rope", dim, half + i, x[h * dim + half + i], b * cosine[i] + a * sine[i], bound);
       }
     guarded_free (x);
     guarded_free (cosine);
@@ -130,10 +123,10 @@ test_gates (gconstpointer data)
     for (size_t i = 0; i < n; i++) {
       double g = gate[i], u = 1.5957691216057308 * (g + 0.044715 * g * g * g);
       double a = g / (1 + exp (-g)) * up[i], b = g / (1 + exp (-u)) * up[i];
-      check (level->name, "silu_mul", n, i, silu[i], a, gate_bound (a, g, up[i]));
-      check (level->name, "gelu_tanh_mul", n, i, gelu[i], b, gate_bound (b, u, up[i]));
-      check (level->name, "sigmoid_mul", n, i, sigmoid[i], up[i] / (1 + exp (-g)),
-             gate_bound (up[i] / (1 + exp (-g)), g, up[i]));
+      kernel_check (level->name, "silu_mul", n, i, silu[i], a, gate_bound (a, g, up[i]));
+      kernel_check (level->name, "gelu_tanh_mul", n, i, gelu[i], b, gate_bound (b, u, up[i]));
+      kernel_check (level->name, "sigmoid_mul", n, i, sigmoid[i], up[i] / (1 + exp (-g)),
+                    gate_bound (up[i] / (1 + exp (-g)), g, up[i]));
     }
     /* The result may take the place of either input. */
     memcpy (gelu, up, n * sizeof (float));
@@ -173,7 +166,7 @@ test_softcap (gconstpointer data)
       if (isnan (before[i]))
         g_assert_true (isnan (x[i]));
       else
-        check (level->name, "softcap", n, i, x[i], expected, fabs (expected) * 5e-7 + FLT_MIN);
+        kernel_check (level->name, "softcap", n, i, x[i], expected, fabs (expected) * 5e-7 + FLT_MIN);
     }
     guarded_free (x);
   }
@@ -203,8 +196,8 @@ test_softmax (gconstpointer data)
       level->kernels.softmax (y, x, n);
       for (size_t i = 0; i < n; i++) {
         double expected = exp (x[i] - largest) / sum, away = fmin (largest - x[i], 110);
-        check (level->name, "softmax", n, i, y[i], expected,
-               expected * ((away + (double) n + 8) * 0x1p-24 + 2e-7) + FLT_MIN);
+        kernel_check (level->name, "softmax", n, i, y[i], expected,
+                      expected * ((away + (double) n + 8) * 0x1p-24 + 2e-7) + FLT_MIN);
       }
       level->kernels.softmax (x, x, n);
       g_assert_cmpmem (x, n * sizeof (float), y, n * sizeof (float));
@@ -235,16 +228,16 @@ test_small (gconstpointer data)
         sum += (double) a[i] * b[i];
         magnitude += fabs ((double) a[i] * b[i]);
       }
-      check (level->name, "dot", n, 0, level->kernels.dot (a, b, n), sum,
-             magnitude * (double) (n + 2) * 0x1p-24 + FLT_MIN);
+      kernel_check (level->name, "dot", n, 0, level->kernels.dot (a, b, n), sum,
+                    magnitude * (double) (n + 2) * 0x1p-24 + FLT_MIN);
       level->kernels.add (a, b, n);
       for (size_t i = 0; i < n; i++)
         g_assert_cmpfloat (a[i], ==, before[i] + b[i]);
       memcpy (a, before, n * sizeof (float));
       level->kernels.add_scaled (a, b, 0.3f, n);
       for (size_t i = 0; i < n; i++)
-        check (level->name, "add_scaled", n, i, a[i], before[i] + (double) 0.3f * b[i],
-               (fabs ((double) before[i]) + fabs ((double) b[i])) * 0x1p-24 + FLT_MIN);
+        kernel_check (level->name, "add_scaled", n, i, a[i], before[i] + (double) 0.3f * b[i],
+                      (fabs ((double) before[i]) + fabs ((double) b[i])) * 0x1p-24 + FLT_MIN);
       memcpy (a, before, n * sizeof (float));
       level->kernels.scale (a, 0.3f, n);
       for (size_t i = 0; i < n; i++)
@@ -426,10 +419,7 @@ test_quantize_not_finite (gconstpointer data)
 int
 main (int argc, char **argv)
 {
-  static const struct {
-    const char *name;
-    void (*func) (gconstpointer level);
-  } tests[] = {
+  static const KernelLevelTest tests[] = {
     { "rms-norm", test_rms_norm },
     { "rope", test_rope },
     { "gates", test_gates },
@@ -446,10 +436,6 @@ main (int argc, char **argv)
   const KernelLevel *levels = kernel_levels (&n_levels);
 
   g_test_init (&argc, &argv, NULL);
-  for (size_t l = 0; l < n_levels; l++)
-    for (size_t t = 0; t < G_N_ELEMENTS (tests); t++) {
-      g_autofree char *path = g_strdup_printf ("/vector/%s/%s", levels[l].name, tests[t].name);
-      g_test_add_data_func (path, &levels[l], tests[t].func);
-    }
+  kernel_add_tests ("vector", levels, n_levels, tests, G_N_ELEMENTS (tests));
   return g_test_run ();
 }
